@@ -53,7 +53,7 @@ class Windows:
     def opening_from(self, time_ms: int) -> int:
         """Return the index of the first window that opens at a time or after it.
 
-        >>> Windows(width_ms=9, slide_ms=3).opening_from(-7), Windows(width_ms=9, slide_ms=3, t0_ms=1).opening_from(-7)
+        >>> Windows(9, 3).opening_from(-7), Windows(9, 3, t0_ms=1).opening_from(-7)
         (-2, 0)
         """
         index = self.last(time_ms) + 1

@@ -1,7 +1,7 @@
 """Cost of batches of several sizes: CPU time, events per second, and peak resident memory.
 
-Each run is a process of its own. All must give the same answers: the exit code is 1 if they do not. On Spark the JVM's
-memory is told as well.
+Each run is a process of its own. All must give the same answers: the exit code is 1 if they do not.
+On Spark the JVM's memory is told as well.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def _write(folder: Path, events: int) -> None:
     with (folder / "lines").open("w") as file:
         for at, (user, number) in enumerate(zip(users, numbers, strict=True)):
             file.write(
-                f'{{"time_ms": {at + 1}, "user": {user}, "n": {number}, "text": "some more words"}}\n'
+                f'{{"time_ms": {at + 1}, "user": {user}, "n": {number}, '
+                '"text": "some more words"}\n'
             )
 
 
@@ -138,7 +139,7 @@ def _java_mib() -> int | None:
 
 
 def _most_mib(process: int) -> int | None:
-    """Return the most memory that a process has had since its program began, None where the system does not say."""
+    """Return a process's peak memory since its program began, None if the system has none."""
     status = Path(f"/proc/{process}/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmHWM")), None)

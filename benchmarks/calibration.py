@@ -46,7 +46,10 @@ QUERY = """
 PREFIX : <http://example.org/>
 SELECT ?user (0.7 * norm(?mentions, 0, {most}) + 0.3 * norm(?followers, {low}, {high}) AS ?score)
 FROM NAMED WINDOW :w ON :stream [RANGE {width}ms STEP {slide}ms]
-WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} SERVICE :people {{ ?user :followers ?followers }} }}
+WHERE {{
+  WINDOW :w {{ ?user :mentions ?mentions }}
+  SERVICE :people {{ ?user :followers ?followers }}
+}}
 ORDER BY DESC(?score) LIMIT {k}
 """
 
@@ -411,7 +414,8 @@ def draw(of_data: dict[str, FloatArray], together: FloatArray) -> Figure:
         )
         axes.legend(loc="upper left", fontsize=8, frameon=False)
     figure.suptitle(
-        f"What answers are worth: {len(together):,} of them, in bins with {FILLED} or more (counted below)"
+        f"What answers are worth: {len(together):,} of them, in bins with {FILLED} or more "
+        "(counted below)"
     )
     return figure
 

@@ -143,9 +143,8 @@ def _decoded(
 
     def work() -> None:
         source = CONNECTORS[connector].data_source()
-        reader: Any = source({"path": str(path), "maxPartitions": "1", **options}).streamReader(
-            None
-        )  # type: ignore[arg-type]
+        made: Any = source({"path": str(path), "maxPartitions": "1", **options})
+        reader: Any = made.streamReader(None)
         reader.prepareForTriggerAvailableNow()
         offset = reader.initialOffset()
         while (end := reader.latestOffset(offset, reader.getDefaultReadLimit())) != offset:

@@ -289,7 +289,10 @@ def with_changes(ks: Iterable[int]) -> Iterator[Line]:
         }
         costs = timed(stream, ways, 30)
         notes = {
-            name: f"{costs[name] / costs[fixed]:.1f} × MinTopk; {each.count('exact') / len(each):.0%} of answers exact"
+            name: (
+                f"{costs[name] / costs[fixed]:.1f} × MinTopk; "
+                f"{each.count('exact') / len(each):.0%} of answers exact"
+            )
             for name, each in certainties.items()
         }
         yield from _lines(f"joined with {KEYS:,} remote values, k {k}", costs, notes)
@@ -321,7 +324,10 @@ def memory(ks: Iterable[int]) -> Iterator[Line]:
         seconds = time.perf_counter() - started
         law = k * sum(1 / each for each in range(1, panes + 1))
         early, late = statistics.mean(sizes[:1_000]), statistics.mean(sizes[-1_000:])
-        note = f"{early:.0f} held early, {late:.0f} after 10,000 windows (law {law:.0f}), {held.nbytes / late:.0f} B each"
+        note = (
+            f"{early:.0f} held early, {late:.0f} after 10,000 windows (law {law:.0f}), "
+            f"{held.nbytes / late:.0f} B each"
+        )
         yield Line(f"memory, 10 panes, k {k}", ARRAYS, 1e9 * seconds / (10_000 * slide), None, note)
 
 

@@ -159,7 +159,8 @@ class DuckRecompute:
         self._insert("remote", {"key": np.arange(len(remote.weights)), "weight": remote.weights})
         self._query = f"""
             SELECT key, aggregate * weight AS merit FROM (
-                SELECT key, {aggregate}(value) AS aggregate, max(time) AS newest FROM event WHERE time > ? GROUP BY key
+                SELECT key, {aggregate}(value) AS aggregate, max(time) AS newest
+                FROM event WHERE time > ? GROUP BY key
             ) JOIN remote USING (key) ORDER BY merit DESC, newest DESC, key LIMIT {K}
         """
 

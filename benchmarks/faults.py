@@ -25,7 +25,9 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.refresh.open_replicas import Replicas
 from examples.oxigraph import OxigraphServer
-from tests.support.faults import FAULTS, Fault, FaultProxy, Healthy
+from tests.support.faults.fault import Fault, Healthy
+from tests.support.faults.proxy import FaultProxy
+from tests.support.faults.registry import FAULTS
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import catalog_text
 
@@ -35,7 +37,10 @@ QUERY = """
 PREFIX : <http://example.org/>
 SELECT ?user ?mentions ?followers (2 * ?mentions + ?followers AS ?score)
 FROM NAMED WINDOW :w ON :stream [RANGE {width}ms STEP {slide}ms]
-WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} SERVICE :people {{ ?user :followers ?followers }} }}
+WHERE {{
+  WINDOW :w {{ ?user :mentions ?mentions }}
+  SERVICE :people {{ ?user :followers ?followers }}
+}}
 ORDER BY DESC(?score) LIMIT 5
 """
 SLIDE, DEADLINE, SLACK = 0.3, 0.1, 0.05
@@ -304,10 +309,11 @@ def main() -> None:
 
 
 NOTE = f"""{WINDOWS} windows each, one every {1000 * SLIDE:.0f} ms, of which the remote has \
-{1000 * DEADLINE:.0f} ms; the fault in windows {BEGINS} to {ENDS}. On time: within {1000 * (DEADLINE + SLACK):.0f} ms \
-of the close; latest: in ms. Failed, stale: of the {ENDS - BEGINS + 1} answers during the fault. Requests, keys: as \
-the server counts, of those reported as spent. MB: the memory's growth at most. Back: which window after the fault was \
-the first with fresh values."""
+{1000 * DEADLINE:.0f} ms; the fault in windows {BEGINS} to {ENDS}. On time: within \
+{1000 * (DEADLINE + SLACK):.0f} ms of the close; latest: in ms. Failed, stale: of the \
+{ENDS - BEGINS + 1} answers during the fault. Requests, keys: as the server counts, of those \
+reported as spent. MB: the memory's growth at most. Back: which window after the fault was the \
+first with fresh values."""
 
 
 def _table(outcomes: list[Outcome]) -> Table:
@@ -342,7 +348,10 @@ def _table(outcomes: list[Outcome]) -> Table:
 def _totals(outcomes: list[Outcome]) -> str:
     lost, wrong = sum(each.lost for each in outcomes), sum(each.wrong for each in outcomes)
     redirected = sum(each.redirected for each in outcomes)
-    return f"answers lost: {lost}; answers that claim what is not so: {wrong}; redirects followed: {redirected}"
+    return (
+        f"answers lost: {lost}; answers that claim what is not so: {wrong}; redirects followed: "
+        f"{redirected}"
+    )
 
 
 if __name__ == "__main__":

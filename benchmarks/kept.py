@@ -31,7 +31,8 @@ def main() -> None:
     draw(kept).savefig(options.out, metadata={"Date": None})
     law = K * sum(1 / age for age in range(1, PANES + 1))
     print(
-        f"kept {kept[:, 0].min()} to {kept[:, 0].max()} of {PANES * SLIDE:,} events; k·H({PANES}) is {law:.0f}"
+        f"kept {kept[:, 0].min()} to {kept[:, 0].max()} of {PANES * SLIDE:,} events; "
+        f"k·H({PANES}) is {law:.0f}"
     )
 
 

@@ -58,7 +58,9 @@ _QUERY = """\
 SELECT ?key ?amount (?amount AS ?score)
 FROM NAMED WINDOW :w ON :readings [RANGE 3m STEP 1m]
 WHERE {
-  WINDOW :w { SELECT ?key (SUM(?value) AS ?amount) WHERE { ?event :of ?key ; :value ?value } GROUP BY ?key }
+  WINDOW :w {
+    SELECT ?key (SUM(?value) AS ?amount) WHERE { ?event :of ?key ; :value ?value } GROUP BY ?key
+  }
 }
 ORDER BY DESC(?score)
 LIMIT 100

@@ -278,7 +278,10 @@ def report(found: Found, windows: int) -> None:
         for policy in POLICIES:
             table.add_row(policy, *(_cell(found[kind, policy, budget]) for budget in budgets))
         Console(width=_WIDTH).print(table)
-    title = f"{OURS}'s error, by how much it differs from that of the papers' best (share of the gap to {KNOWING} closed)"
+    title = (
+        f"{OURS}'s error, by how much it differs from that of the papers' best (share of the gap "
+        f"to {KNOWING} closed)"
+    )
     table = _table(title, budgets)
     for metric, name in enumerate(("nDCG", "precision")):
         shares = np.array(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -117,7 +117,7 @@ WAYS = (PINNED, GUESSED, CHOSEN)
 class Stopwatch:
     """Sum of the processor time of some methods of an operator."""
 
-    def __init__(self, operator: TopKN) -> None:
+    def __init__(self, operator: TopKN[Any]) -> None:
         self.nanoseconds = 0
         for name in ("apply_changes", "settle", "top"):
             setattr(operator, name, self._timed(getattr(operator, name)))

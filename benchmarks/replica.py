@@ -34,7 +34,9 @@ from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.refresh.open_replicas import Replicas
 from examples.oxigraph import OxigraphServer
 from examples.social_media.world import NS, USER, store_followers
-from tests.support.faults import FaultProxy, Healthy, Latency
+from tests.support.faults.delays import Latency
+from tests.support.faults.fault import Healthy
+from tests.support.faults.proxy import FaultProxy
 from tests.support.single_query import ContinuousQuery
 
 QUERY = Path(__file__).parents[1] / "examples" / "social_media" / "query.rspql"
@@ -393,7 +395,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="run bench replica", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--quick", action="store_true", help="few windows, distances and budgets")
-    help_ = "where Comunica is, or is to be installed by npm (a folder that is removed afterwards; none if --quick)"
+    help_ = (
+        "where Comunica is, or is to be installed by npm (a folder that is removed afterwards; "
+        "none if --quick)"
+    )
     parser.add_argument("--comunica", type=Path, metavar="FOLDER", help=help_)
     options = parser.parse_args()
     console = Console(stderr=options.json)
@@ -437,9 +442,10 @@ def _peer(
     return Comunica(folder)
 
 
-NOTE = f"""Per evaluation of a 6 s window every 2 s, of which the top {K} are wanted; {CHANGED:.0%} of the values \
-change in between. AcquaTop: from the close to the answer; right is the share of the top {K} at the close. All: the \
-fetching alone, {CONNECTIONS} requests at once; ~ is reckoned from a part."""
+NOTE = f"""Per evaluation of a 6 s window every 2 s, of which the top {K} are wanted; \
+{CHANGED:.0%} of the values change in between. AcquaTop: from the close to the answer; right is \
+the share of the top {K} at the close. All: the fetching alone, {CONNECTIONS} requests at once; \
+~ is reckoned from a part."""
 
 
 def _table(title: str, job: Sequence[Line]) -> Table:

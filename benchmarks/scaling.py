@@ -159,9 +159,8 @@ class Bench:
             sent = self.parts(rows, group.reducers(self._iri), watch)
             parts = watch("receive", lambda sent=sent: [Part.from_bytes(each) for each in sent])  # type: ignore[misc]
             watch("merge", lambda parts=parts: group.add(self._iri, parts, group.names))  # type: ignore[misc]
-            watch(
-                "close", lambda until=watermark_ms: list(group.advance(Tick(self._iri, until, 0.0)))
-            )  # type: ignore[misc]
+            tick = Tick(self._iri, watermark_ms, 0.0)
+            watch("close", lambda tick=tick: list(group.advance(tick)))  # type: ignore[misc]
             sizes = {
                 "sent rows": sum(len(part.table) for part in parts),
                 "sent bytes": sum(map(len, sent)),
@@ -220,7 +219,10 @@ def by_keys(options: argparse.Namespace) -> Sheet:
                 }
             )
     return Sheet(
-        f"sums of ever more keys, 1 query, {rows:,} events in a batch and in a slide, 3 slides in a window",
+        (
+            f"sums of ever more keys, 1 query, {rows:,} events in a batch and in a slide, 3 "
+            "slides in a window"
+        ),
         found,
     )
 

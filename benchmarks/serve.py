@@ -266,7 +266,8 @@ async def burst(host: str, port: int, count: int) -> tuple[Counter[int], float]:
         reader, writer = await asyncio.open_connection(host, port)
         writer.write(
             f"POST /queries?name=q{number} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n"
-            f"Content-Type: application/sparql-query\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            "Content-Type: application/sparql-query\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
             + body
         )
         status = int((await reader.readline()).split()[1])

@@ -219,7 +219,10 @@ def part_b(bench: Bench) -> Part:
 def _size(bench: Bench) -> str:
     world = bench.world
     batch = world.rows_per_file * bench.options.files
-    return f"{world.rows:,} rows, {world.keys:,} keys, windows of 9 min every 3, {batch:,} rows a batch"
+    return (
+        f"{world.rows:,} rows, {world.keys:,} keys, windows of 9 min every 3, {batch:,} rows a "
+        "batch"
+    )
 
 
 # c: N-Triples -------------------------------------------------------------------------------------
@@ -295,7 +298,10 @@ def part_e(bench: Bench) -> Part:
             name = f"{engine if engine == 'RSP-JS' else f'AcquaTop, {engine}'}, {what}"
             measure = _beside if engine == "RSP-JS" else _ours_live(engine)
             lines.append(bench.run(name, _latency(name, feed, measure)))
-    title = f"from the event that closes a window to its answer, {_EVENTS:,} events a slide, 3 slides a window"
+    title = (
+        f"from the event that closes a window to its answer, {_EVENTS:,} events a slide, 3 "
+        "slides a window"
+    )
     wanted = "AcquaTop, median: local < 10 ms, spark < 150 ms"
     return Part("e", title, wanted, ("windows", "median ms", "p99 ms", "events/s"), lines)
 

@@ -21,10 +21,10 @@ from benchmarks.table import Figure, report
 from connectors.live import LiveReader, log_options
 from connectors.mapping import IRI, Property, Template
 from connectors.x_api.filtered_stream import FilteredStream, Settings
-from connectors.x_api.framing import lines_of
+from connectors.x_api.line_splitter import lines_of
 from connectors.x_api.messages import Messages
 from connectors.x_api.posts import PostsMapping
-from connectors.x_api.recent import RecentIds
+from connectors.x_api.recent_ids import RecentIds
 from connectors.x_api.token import VARIABLE
 from examples.x.server import XServer
 

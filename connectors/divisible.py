@@ -24,7 +24,8 @@ class Divisible(Protocol):
         """Return how much there is between two offsets, in the unit of the limit."""
 
     def is_mixed(self, start: Any, end: Any) -> bool:
-        """Say whether what lies between two offsets stands in several places that are read side by side.
+        """Say whether what lies between two offsets stands in several places that are read side by
+        side.
 
         Their times need not go on side by side. Then the cut decides what comes too late.
         """
@@ -46,7 +47,9 @@ def step(reader: Divisible) -> Step:
 
 
 def cut(reader: Divisible, start: Any, end: Any, size: int) -> Any:
-    """Return where to stop on the way to an end: behind so much at most, and so that no small rest is left."""
+    """Return where to stop on the way to an end: behind so much at most, and so that no small rest
+    is left.
+    """
     left = reader.size(start, end)
     count = max(1, -(-left // size))
     return (

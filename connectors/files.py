@@ -27,12 +27,11 @@ Options:
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -40,9 +39,9 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTr
 
 from connectors import ConnectorError
 from connectors.columns import MISFIT
-from connectors.places import ARRIVED, FILE, POSITION
+from connectors.offsets_by_file import Offset, OffsetsByFile
+from connectors.row_origins import ARRIVED, FILE, POSITION
 
-Offset = dict[str, int]
 """Names of the files read so far, with their lengths."""
 
 SCHEMA = pa.schema(
@@ -106,7 +105,7 @@ class _Files(InputPartition):
     names: tuple[str, ...]
 
 
-class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class FilesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of files that have not been read yet; the module describes offsets."""
 
     def __init__(
@@ -116,7 +115,6 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._bounds = bounds
         self._ending = ending
         self._max_partitions = max_partitions or os.cpu_count() or 1
-        self._target: Offset | None = None
 
     # Offsets ---------------------------------------------------------------------------------
 
@@ -146,20 +144,6 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             new[name] = size
             room = None if room is None else room - min(size, self._bounds.file_bytes)
         return dict(sorted({**start, **new}.items()))
-
-    def up_to(self, end: Offset) -> Self:
-        """Return a reader of the same files that ends at an offset."""
-        reader = copy.copy(self)
-        reader._target = end
-        return reader
-
-    def size(self, start: Offset, end: Offset) -> int:
-        """Return how many bytes are between two offsets."""
-        return sum(end.values()) - sum(start.values())
-
-    def is_mixed(self, start: Offset, end: Offset) -> bool:
-        """Say that files are read one after the other."""
-        return False
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of bytes read up to an offset, and the total."""

@@ -17,9 +17,9 @@ from connectors.casts import fitted
 from connectors.columns import MISFIT
 from connectors.fields import NOT_UTF8
 from connectors.literals import times_in, times_of
-from connectors.mapping import ARRIVAL, Property, Template, column_of, schema_of
+from connectors.mapping import ARRIVAL, Property, RecordColumns, Template
 from connectors.ntriples import records_of
-from connectors.places import ARRIVED, FILE, POSITION
+from connectors.row_origins import ARRIVED, FILE, POSITION
 from connectors.statements import NOTHING, Statements
 
 CONTENT_TYPE = "content_type"
@@ -64,7 +64,7 @@ _BY_ENDING = {ending: key for key, each in SYNTAXES.items() for ending in each.e
 
 
 @dataclass(frozen=True)
-class GraphMapping:
+class GraphMapping(RecordColumns):
     """Mapping from a document's statements to records, with the source of their time.
 
     A record is all that a document says of one subject. All records of a document have the
@@ -85,18 +85,6 @@ class GraphMapping:
     several: bool = False
     syntax: str | None = None
     contexts: Mapping[str, str] = field(default_factory=dict)
-
-    def column(self, predicate: str) -> str:
-        """Return the name of the column that holds a predicate's objects."""
-        return column_of(self.properties, predicate)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of decoded batches.
-
-        They are the time, the subject (an N-Triples IRI), one per predicate, the fault and the row.
-        """
-        return schema_of(self.properties)
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of documents; empty documents are skipped.

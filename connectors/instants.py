@@ -26,7 +26,9 @@ def milliseconds(texts: pa.StringArray) -> pa.Int64Array:
     A text without a zone is in UTC. Years have four digits; the part finer than milliseconds is cut
     off.
 
-    >>> milliseconds(pa.array(["1970-01-01T01:00:00.0019+01:00", "1970-02-29T00:00:00Z"])).to_pylist()
+    >>> milliseconds(
+    ...     pa.array(["1970-01-01T01:00:00.0019+01:00", "1970-02-29T00:00:00Z"])
+    ... ).to_pylist()
     [1, None]
     """
     written = pc.fill_null(pc.match_substring_regex(texts, _WRITTEN), False).to_numpy(

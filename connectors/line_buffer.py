@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from connectors.places import ARRIVED
+from connectors.row_origins import ARRIVED
 
 SCHEMA = pa.schema([("value", pa.binary()), (ARRIVED, pa.timestamp("us", "UTC"))])
 """Columns received by a live source of lines; the log adds ``position``."""

@@ -30,12 +30,11 @@ Options:
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,8 +43,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTr
 
 from connectors import ConnectorError
 from connectors.line_groups import TOGETHER, GroupEnds, LineEnds
-
-Offset = dict[str, int]
+from connectors.offsets_by_file import Offset, OffsetsByFile
 
 SCHEMA = pa.schema([("value", pa.binary()), ("file", pa.string()), ("position", pa.int64())])
 _LONGEST_HEADER = 1 << 20
@@ -99,7 +97,7 @@ class _Range(InputPartition):
     end: int
 
 
-class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LinesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of lines from an offset on; the module describes offsets."""
 
     def __init__(
@@ -116,7 +114,6 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._max_partitions = max_partitions or os.cpu_count() or 1
         self._ends = GroupEnds(TOGETHER[together]) if together else LineEnds()
         self._has_header = has_header
-        self._target: Offset | None = None
         self._waiting: dict[str, tuple[int, int]] = {}
 
     # Offsets ---------------------------------------------------------------------------------
@@ -164,16 +161,6 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{file} has shrunk from {begin} to {size} bytes; lines may only be appended"
             )
         return size - begin
-
-    def up_to(self, end: Offset) -> Self:
-        """Return a reader of the same files that ends at an offset."""
-        reader = copy.copy(self)
-        reader._target = end
-        return reader
-
-    def size(self, start: Offset, end: Offset) -> int:
-        """Return how many bytes are between two offsets."""
-        return sum(end.values()) - sum(start.values())
 
     def is_mixed(self, start: Offset, end: Offset) -> bool:
         """Say whether lines of several files are between two offsets."""

@@ -26,7 +26,7 @@ _NUMBER = (
 _INSTANT = rf'^"[0-9T:.Z+-]+"\^\^<{_XSD}dateTime(?:Stamp)?>$'
 _SURE_DIGITS = 18
 """Number of digits that certainly fit into a 64-bit integer."""
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
@@ -36,7 +36,9 @@ def values_of(terms: pa.StringArray, datatype: str) -> pa.Array:
     Numbers of all numeric XSD datatypes are valid doubles; those of the integer types are valid
     integers, if 64 bits can hold them. A text with a language is not an xsd:string.
 
-    >>> values_of(pa.array(['"7"^^<http://www.w3.org/2001/XMLSchema#int>', '"7"']), XSD_DOUBLE).to_pylist()
+    >>> values_of(
+    ...     pa.array(['"7"^^<http://www.w3.org/2001/XMLSchema#int>', '"7"']), XSD_DOUBLE
+    ... ).to_pylist()
     [7.0, None]
     """
     return _READERS[datatype](terms)
@@ -45,7 +47,9 @@ def values_of(terms: pa.StringArray, datatype: str) -> pa.Array:
 def times_of(terms: pa.StringArray) -> pa.Int64Array:
     """Return terms in milliseconds since the epoch; they are integers or instants.
 
-    >>> times_of(pa.array(['"1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'])).to_pylist()
+    >>> times_of(
+    ...     pa.array(['"1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'])
+    ... ).to_pylist()
     [1000]
     """
     numbers = _integers(terms)
@@ -148,8 +152,17 @@ def _whole_number(text: str) -> int | None:
 def _unescaped(texts: pa.StringArray) -> pa.StringArray:
     """Return texts without N-Triples escapes; only texts that contain some cost Python objects."""
     escaped = pc.fill_null(pc.match_substring(texts, "\\"), False)
-    plain = [_ESCAPE.sub(_character, each) for each in texts.filter(escaped).to_pylist()]
+    plain = [unescaped(each) for each in texts.filter(escaped).to_pylist()]
     return pc.replace_with_mask(texts, escaped, pa.array(plain, pa.string())) if plain else texts
+
+
+def unescaped(text: str) -> str:
+    r"""Return a text without N-Triples escapes.
+
+    >>> unescaped(r'\u00e9 \"a\"')
+    'é "a"'
+    """
+    return _ESCAPE.sub(_character, text)
 
 
 def _character(escape: re.Match[str]) -> str:

@@ -19,7 +19,7 @@ from connectors.casts import fitted
 from connectors.fields import FAULT, ROW
 from connectors.instants import EARLIEST_MS, LATEST_MS, milliseconds
 from connectors.json_records import parse
-from connectors.places import ARRIVED, places_of
+from connectors.row_origins import ARRIVED, origins_of
 from connectors.topics import is_topic, topic_fields
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -89,18 +89,10 @@ class Property:
     template: Template | None = None
 
 
-@dataclass(frozen=True)
-class FieldMapping:
-    """Mapping from a record's fields to RDF: its subject, its time and its properties.
+class RecordColumns:
+    """Base of mappings: the columns of the records that they decode."""
 
-    ``time`` is the field of the time, ``time_as`` the form in which it is written. A field is a
-    path of names separated by dots.
-    """
-
-    subject: Template
-    time: str
-    properties: Mapping[str, Property] = field(default_factory=dict)
-    time_as: str = "milliseconds"
+    properties: Mapping[str, Property]
 
     def column(self, predicate: str) -> str:
         """Return the name of the column that holds a predicate's objects."""
@@ -113,6 +105,20 @@ class FieldMapping:
         They are the time, the subject (an N-Triples IRI), one per predicate, the fault and the row.
         """
         return schema_of(self.properties)
+
+
+@dataclass(frozen=True)
+class FieldMapping(RecordColumns):
+    """Mapping from a record's fields to RDF: its subject, its time and its properties.
+
+    ``time`` is the field of the time, ``time_as`` the form in which it is written. A field is a
+    path of names separated by dots.
+    """
+
+    subject: Template
+    time: str
+    properties: Mapping[str, Property] = field(default_factory=dict)
+    time_as: str = "milliseconds"
 
     @property
     def types(self) -> Mapping[str, pa.DataType]:
@@ -254,7 +260,7 @@ class _Items:
 
 def _own_names(rows: pa.RecordBatch) -> pa.StringArray:
     """Return a name for each row, made from its place: the same each time it is read."""
-    files, positions = places_of(rows)
+    files, positions = origins_of(rows)
     assert positions is not None, "the catalog lets only sources pass that say it"
     numbers = positions.cast(pa.string())
     if files is None:

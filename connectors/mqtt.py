@@ -22,8 +22,8 @@ Messages are written to a durable log first (see :mod:`connectors.live`) and ack
 that. With QoS 1 and 2 and a persistent session the broker sends again, marked as such, every
 message whose acknowledgement it does not have. A message that came before is recognised by the
 broker's number, the topic and the content, and skipped
-(:class:`connectors.mqtt_client.seen.SeenMessages`). With QoS 2 that holds while the broker lives.
-With QoS 0 a broker keeps nothing for clients that are away or slow.
+(:class:`connectors.mqtt_client.seen_messages.SeenMessages`). With QoS 2 that holds while the
+broker lives. With QoS 0 a broker keeps nothing for clients that are away or slow.
 
 Options:
 
@@ -86,7 +86,8 @@ class MqttDataSource(DataSource):
     def schema(self) -> str:
         """Return the columns of a row."""
         return (
-            "value binary, topic string, received timestamp, qos int, retain boolean, packet int, size bigint, "
+            "value binary, topic string, received timestamp, qos int, retain boolean, packet "
+            "int, size bigint, "
             "position bigint"
         )
 

@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 
 from connectors.line_groups import TOGETHER
 from connectors.literals import times_in, times_of, values_of
-from connectors.mapping import IRI, XSD_DOUBLE, Property, Template, column_of, is_time, schema_of
+from connectors.mapping import (
+    IRI,
+    XSD_DOUBLE,
+    Property,
+    RecordColumns,
+    Template,
+    is_time,
+)
 from connectors.statements import Statements, parse
 
 Numbers = npt.NDArray[np.int64]
@@ -21,7 +28,7 @@ _XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
 @dataclass(frozen=True)
-class NTriplesMapping:
+class NTriplesMapping(RecordColumns):
     """Mapping from statements of N-Triples or N-Quads to records, with the source of their time.
 
     A record is a run of neighbouring statements about one subject, written in the same way in each;
@@ -42,18 +49,6 @@ class NTriplesMapping:
     def together(self) -> str:
         """The lines that belong together, as a value of a line source's option ``together``."""
         return "subject" if isinstance(self.time, str) else "subject and graph"
-
-    def column(self, predicate: str) -> str:
-        """Return the name of the column that holds a predicate's objects."""
-        return column_of(self.properties, predicate)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of decoded batches.
-
-        They are the time, the subject (an N-Triples IRI), one per predicate, the fault and the row.
-        """
-        return schema_of(self.properties)
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of lines, in the column ``value``.

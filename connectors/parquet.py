@@ -34,13 +34,12 @@ Options:
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,9 +49,8 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from connectors import ConnectorError
 from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
-from connectors.places import ROW_FILE, ROW_NUMBER
-
-Offset = dict[str, int]
+from connectors.offsets_by_file import Offset, OffsetsByFile
+from connectors.row_origins import ROW_FILE, ROW_NUMBER
 
 LEAST_PARTITION = 1 << 16
 """Minimum number of rows of a partition; the last one of a batch may be smaller."""
@@ -99,7 +97,10 @@ class ParquetDataSource(DataSource):
                 str(name): coded.get(name, COLUMN_TYPES[type_]) for name, type_ in columns.items()
             }
         except (ValueError, KeyError, AttributeError, TypeError):
-            hint = f'a JSON object from names to {", ".join(COLUMN_TYPES)}, such as {{"user": "string"}}'
+            hint = (
+                f"a JSON object from names to {', '.join(COLUMN_TYPES)}, such as "
+                f'{{"user": "string"}}'
+            )
             raise ConnectorError(
                 f'the connector "parquet" needs the option columns: {hint}'
             ) from None
@@ -112,7 +113,7 @@ class _Rows(InputPartition):
     ranges: tuple[tuple[str, int, int], ...]
 
 
-class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ParquetReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of rows from an offset on; the module describes offsets."""
 
     def __init__(
@@ -127,7 +128,6 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._types = dict(types)
         self._max_rows = max_rows
         self._max_partitions = max_partitions or os.cpu_count() or 1
-        self._target: Offset | None = None
         self._lengths: dict[str, tuple[int, int, int]] = {}
         self._open: _Cursor | None = None
 
@@ -155,7 +155,8 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin, length = start.get(name, 0), self._length(name)
             if length < begin:
                 raise ConnectorError(
-                    f"{self._file(name)} has shrunk from {begin} to {length} rows; files must not change"
+                    f"{self._file(name)} has shrunk from {begin} to {length} rows; files "
+                    "must not change"
                 )
             length = length if self._target is None else self._target[name]
             rows = length - begin if room is None else min(room, length - begin)
@@ -165,20 +166,6 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if room == 0:
                 break
         return dict(sorted(end.items()))
-
-    def up_to(self, end: Offset) -> Self:
-        """Return a reader of the same files that ends at an offset."""
-        reader = copy.copy(self)
-        reader._target = end
-        return reader
-
-    def size(self, start: Offset, end: Offset) -> int:
-        """Return how many rows are between two offsets."""
-        return sum(end.values()) - sum(start.values())
-
-    def is_mixed(self, start: Offset, end: Offset) -> bool:
-        """Say that files are read one after the other."""
-        return False
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of rows read up to an offset, and the total."""
@@ -244,8 +231,9 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _rows(self, name: str, begin: int, stop: int) -> pa.Table:
         """Return some rows of a file, and of them the columns wanted.
 
-        A row group can only be decoded from its first row on. So a file stays open, and whoever goes on where the last
-        partition ended does not begin anew: batches may be far smaller than row groups.
+        A row group can only be decoded from its first row on. So a file stays open, and
+        whoever goes on where the last partition ended does not begin anew: batches may be far
+        smaller than row groups.
         """
         rows = self._open
         if rows is None or (rows.name, rows.at) != (name, begin):
@@ -293,7 +281,9 @@ class _Cursor:
 
 
 def _groups_from(metadata: pq.FileMetaData, begin: int) -> tuple[list[int], int]:
-    """Return the row groups that hold rows from one on, and how many rows are before it in the first of them."""
+    """Return the row groups that hold rows from one on, and how many rows are before it in the
+    first of them.
+    """
     after = 0
     for group in range(metadata.num_row_groups):
         first, after = after, after + metadata.row_group(group).num_rows

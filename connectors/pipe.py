@@ -5,7 +5,8 @@ In plain PySpark::
     from connectors.pipe import PipeDataSource
 
     spark.dataSource.register(PipeDataSource)
-    lines = spark.readStream.format("pipe_lines").option("path", "events.pipe").option("log", "received/").load()
+    stream = spark.readStream.format("pipe_lines")
+    lines = stream.option("path", "events.pipe").option("log", "received/").load()
 
 A row is a line: its bytes, the time at which it was ``received``, and its ``position`` among all
 received lines. Lines are written to a durable log before they are read (see

@@ -12,12 +12,14 @@ _held: weakref.WeakSet[ProcessLock] = weakref.WeakSet()
 class ProcessLock:
     """System lock on a file, held until :meth:`release` or the end of the process.
 
-    Programs started by this process do not inherit it, because the file is closed on exec. A fork closes its copy of
-    the file at once, so that the lock stays with the original process alone.
+    Programs started by this process do not inherit it, because the file is closed on exec. A fork
+    closes its copy of the file at once, so that the lock stays with the original process alone.
     """
 
     def __init__(self, file: int) -> None:
-        """Take the lock; raises ``BlockingIOError`` if another process, or another file of this one, has it."""
+        """Take the lock; raises ``BlockingIOError`` if another process, or another file of this
+        one, has it.
+        """
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.file: int | None = file
         _held.add(self)

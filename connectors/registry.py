@@ -44,7 +44,8 @@ class Connector:
         """
         if not self.source:
             raise ConnectorError(
-                f'the connector "{self.name}" is a source of Spark\'s, and can be read with Spark only'
+                f'the connector "{self.name}" is a source of Spark\'s, and can be read with '
+                "Spark only"
             )
         module, _, name = self.source.partition(":")
         source: type[DataSource] = getattr(importlib.import_module(module), name)
@@ -117,7 +118,8 @@ PARQUET = Connector(
 
 FILES = Connector(
     name="files",
-    summary="a folder to which small files with RDF are added, each a graph that happened at one time",
+    summary="a folder to which small files with RDF are added, each a graph that happened "
+    "at one time",
     source="connectors.files:FilesDataSource",
     formats=("rdf",),
     guarantee=_REPLAYABLE,
@@ -136,7 +138,8 @@ FILES = Connector(
 
 SPARK = Connector(
     name="spark",
-    summary="any streaming source of Spark's, such as kafka, rate or delta, by its name and options",
+    summary="any streaming source of Spark's, such as kafka, rate or delta, by its name "
+    "and options",
     source="",
     formats=("columns", "json", "csv", "rdf"),
     guarantee="every row once if the source can be read again, as Kafka, Delta and files can",
@@ -164,7 +167,8 @@ _LOG = {
     "maxBytesPerBatch": Option("how much to read at a time", Kind.NUMBER, "64 MiB"),
     "maxPartitions": _PARTITIONS,
     "commits": Option(
-        "when what has been read is let go: with each batch that Spark commits, or when the stream's owner says so",
+        "when what has been read is let go: with each batch that Spark commits, or when the "
+        "stream's owner says so",
         default="batch",
         choices=("batch", "owner"),
         implied=True,
@@ -177,7 +181,8 @@ MQTT = Connector(
     summary="messages of an MQTT broker",
     source="connectors.mqtt:MqttDataSource",
     formats=("json", "rdf"),
-    guarantee="with QoS 1 every message once, with QoS 2 as long as the broker lives; with QoS 0 at most once",
+    guarantee="with QoS 1 every message once, with QoS 2 as long as the broker lives; with QoS 0 "
+    "at most once",
     options={
         "url": Option(
             "the broker: mqtt://HOST[:PORT], or mqtts:// for TLS", required=True, names_source=True
@@ -311,7 +316,8 @@ X = Connector(
     summary="posts of X (Twitter), as the filtered stream of its API v2 brings them",
     source="connectors.x:XDataSource",
     formats=("x",),
-    guarantee="every post that X sends once: a durable log, and posts that come again are known by their ids",
+    guarantee="every post that X sends once: a durable log, and posts that come again are known "
+    "by their ids",
     options={
         **_LOG,
         "rules": Option(

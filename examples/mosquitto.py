@@ -16,20 +16,21 @@ from acquatop.errors import EnvironmentProblem
 from examples.server_process import ServerProcess
 from replica.clocks import Clock
 
-_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
+PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 _SETTINGS = "user root\nallow_anonymous true\nmax_inflight_messages 2000\nlog_type error\n"
 _REPLY_SECONDS = 5.0
 _CONNECT = b"\x10\x0d\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x00"
-"""A CONNECT of MQTT 5 without a client's identifier: the broker makes one, and says it in its CONNACK."""
+"""A CONNECT of MQTT 5 without a client's identifier: the broker makes one, for its CONNACK."""
 _DISCONNECT = b"\xe0\x00"
 
 
 class MosquittoBroker:
-    """Broker that runs, and answers, while the context is open."""
+    """Broker that runs, and answers, while the context is open; ``places`` may have its program."""
 
-    def __init__(self, *, clock: Clock = time.monotonic) -> None:
+    def __init__(self, *, clock: Clock = time.monotonic, places: str = PLACES) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="acquatop-mosquitto-")
         self._clock = clock
+        self._places = places
         self._process: ServerProcess | None = None
         # It begins the identifiers that the broker makes: so it is known that it is ours.
         self._mark = secrets.token_hex(8)
@@ -53,7 +54,7 @@ class MosquittoBroker:
         return self
 
     def _start(self) -> None:
-        program = shutil.which("mosquitto", path=_PATH)
+        program = shutil.which("mosquitto", path=self._places)
         if program is None:
             hint = "apt-get install mosquitto (Debian, Ubuntu), brew install mosquitto (macOS)"
             raise EnvironmentProblem(

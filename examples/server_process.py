@@ -1,4 +1,4 @@
-"""A server that examples and tests start: a process on a loopback port that is known to answer before it is used."""
+"""A server that examples and tests start: a process that answers at a loopback port."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ _MOST_WORDS = 2_000
 class ServerProcess:
     """A server and its process; ``port`` 0 is any that is free.
 
-    ``name`` is for messages, ``command`` returns what starts the server at a port. ``answers`` says whether it is up.
-    It must be true of this very process: who answers at the port may be another that was faster.
+    ``name`` is for messages, ``command`` returns what starts the server at a port. ``answers`` says
+    whether it is up. It must be true of this very process: who answers at the port may be another
+    that was faster.
     """
 
     def __init__(
@@ -50,12 +51,13 @@ class ServerProcess:
         self._file: IO[bytes] | None = None
 
     def start(self) -> None:
-        """Return once the server answers; raise :class:`EnvironmentProblem` with its last words if it does not."""
+        """Return once the server answers, else raise :class:`EnvironmentProblem`."""
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed with the process)
         try:
             if self._wanted and is_taken(self._wanted):
                 raise EnvironmentProblem(
-                    f"port {self._wanted} is taken\n  hint: choose another with --port, or leave it out for a free one"
+                    f"port {self._wanted} is taken\n"
+                    "  hint: choose another with --port, or leave it out for a free one"
                 )
             for _ in range(1 if self._wanted else ATTEMPTS):
                 self.port = self._wanted or free_port()
@@ -68,7 +70,8 @@ class ServerProcess:
 
     def _comes_up(self) -> bool:
         """Start the process; say whether it answers before it ends."""
-        # In a session of its own, so that a Ctrl-C meant for us does not end it before we have finished.
+        # In a session of its own, so that a Ctrl-C meant for us does not end it before we have
+        # finished.
         self._process = subprocess.Popen(  # noqa: S603
             self._command(self.port), stdout=self._file, stderr=self._file, start_new_session=True
         )
@@ -78,7 +81,8 @@ class ServerProcess:
                 return True
             if self._clock() >= deadline:
                 raise EnvironmentProblem(
-                    f"{self._name} did not answer within {STARTUP_SECONDS:.0f} seconds: {self._last_words()}"
+                    f"{self._name} did not answer within {STARTUP_SECONDS:.0f} seconds: "
+                    f"{self._last_words()}"
                 )
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_BETWEEN_SECONDS)

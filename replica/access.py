@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from replica.clocks import Clock
 from replica.remotes import RemoteError
+from replica.snapshot import State, pack, reading, unpack
 from replica.spending.block_size import BlockSize
 from replica.spending.circuit_breaker import CircuitBreaker
-from replica.store.snapshot import State, pack, reading, unpack
 from replica.workers import Workers
 
 _KIND, _VERSION = "access", 1

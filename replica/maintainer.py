@@ -8,9 +8,9 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -19,57 +19,17 @@ from replica.budget import Budget, Spending
 from replica.clocks import Clock, EventTime, SteadyTime
 from replica.feeds.subscription import Subscription
 from replica.remotes import Rejecting, Remote, RemoteError
+from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.account import Account
 from replica.spending.ledger import LedgerError
 from replica.spending.quota import Quota
-from replica.store import Solution, Stored
-from replica.store.contract import IntArray
-from replica.store.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
+from replica.store import Solution
+from replica.store.keyed_store import KeyedStore
 
 _KIND, _VERSION = "maintainer", 1
 
 
-class Store(Protocol):
-    """Storage for the remote's answers."""
-
-    def __len__(self) -> int:
-        """Return the number of known keys."""
-        ...
-
-    @property
-    def limit(self) -> int | None:
-        """Most keys that may be held; None for no limit."""
-        ...
-
-    def put(
-        self,
-        asked: Iterable[str],
-        solutions: Iterable[Solution],
-        now: float,
-        *,
-        pushed: bool = False,
-    ) -> Stored:
-        """Store an answer to a question sent at ``now`` about ``asked``, or a pushed change."""
-        ...
-
-    def rows(self, keys: Sequence[str]) -> IntArray:
-        """Return each key's row, -1 if nothing is known of the key."""
-        ...
-
-    def evict(self) -> int:
-        """Remove the least recently needed keys beyond the limit; return how many."""
-        ...
-
-    def snapshot(self) -> bytes:
-        """Return the complete state."""
-        ...
-
-    def resume(self, snapshot: bytes) -> None:
-        """Replace the state by that of a snapshot."""
-        ...
-
-
-StoreT = TypeVar("StoreT", bound=Store)
+StoreT = TypeVar("StoreT", bound=KeyedStore)
 
 _MOST_PUSHED = 5_000
 """Most pushed keys that one evaluation takes in; the others wait for the next one."""

@@ -11,7 +11,8 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(rf"{_DECIMAL.pattern}(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 _INTEGERS = (
-    "integer long int short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
+    "integer long int short byte nonNegativeInteger positiveInteger nonPositiveInteger "
+    "negativeInteger "
     "unsignedLong unsignedInt unsignedShort unsignedByte".split()
 )
 _NUMERIC = {
@@ -33,7 +34,8 @@ _UCS = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
 _UNIT = rf"(?:[A-Za-z0-9._~!$&'()*+,;={_UCS}-]|%[0-9A-Fa-f]{{2}})"
 _PATH = rf"(?:{_UNIT}|[:@/])*"
 _AUTHORITY = rf"//(?:(?:{_UNIT}|:)*@)?{_UNIT}*(?::[0-9]*)?(?:/{_PATH})?"
-_IRI = rf"<[A-Za-z][A-Za-z0-9+.-]*:(?:{_AUTHORITY}|(?!//){_PATH})(?:\?(?:{_UNIT}|[:@/?])*)?(?:#(?:{_UNIT}|[:@/?])*)?>"
+_REST = rf"(?:{_UNIT}|[:@/?])*"
+_IRI = rf"<[A-Za-z][A-Za-z0-9+.-]*:(?:{_AUTHORITY}|(?!//){_PATH})(?:\?{_REST})?(?:#{_REST})?>"
 _SAFE = re.compile(
     rf'{_IRI}|"(?:[^"\\\n\r\ud800-\udfff]|\\[tbnrf"\\])*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?'
 )
@@ -62,7 +64,12 @@ def can_be_asked(text: str) -> bool:
 
     A term that the server refuses to read would cost the whole request.
 
-    >>> can_be_asked('"a"@en-GB'), can_be_asked('"a"@e'), can_be_asked("<urn:a>"), can_be_asked('"a"^^<urn:b>')
+    >>> (
+    ...     can_be_asked('"a"@en-GB'),
+    ...     can_be_asked('"a"@e'),
+    ...     can_be_asked("<urn:a>"),
+    ...     can_be_asked('"a"^^<urn:b>'),
+    ... )
     (True, False, True, True)
     """
     if not is_term(text) or is_blank(text):
@@ -78,7 +85,10 @@ def can_be_asked(text: str) -> bool:
 def literal_text(lexical: str, datatype: str | None = None, language: str | None = None) -> str:
     r"""Return the text of a literal: minimal escapes, language in lower case.
 
-    >>> print(literal_text('a\n"b"', language="en-GB"), literal_text("a", "http://www.w3.org/2001/XMLSchema#string"))
+    >>> print(
+    ...     literal_text('a\n"b"', language="en-GB"),
+    ...     literal_text("a", "http://www.w3.org/2001/XMLSchema#string"),
+    ... )
     "a\n\"b\""@en-gb "a"
     """
     text = f'"{lexical.translate(_ESCAPES)}"'
@@ -119,7 +129,13 @@ def from_json(binding: Mapping[str, str], owner: str | None = None) -> str | Non
 
     A blank node becomes an IRI that belongs to its ``owner``, or None if there is no owner.
 
-    >>> from_json({"type": "literal", "value": "3", "datatype": "http://www.w3.org/2001/XMLSchema#integer"})
+    >>> from_json(
+    ...     {
+    ...         "type": "literal",
+    ...         "value": "3",
+    ...         "datatype": "http://www.w3.org/2001/XMLSchema#integer",
+    ...     }
+    ... )
     '"3"^^<http://www.w3.org/2001/XMLSchema#integer>'
     """
     kind, value = binding.get("type"), binding.get("value")

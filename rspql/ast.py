@@ -391,7 +391,11 @@ def children(node: Node) -> Iterator[Node]:
     """
     kind: Any = type(node)
     for name in _field_names(kind):
-        yield from _nodes(getattr(node, name))
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _nodes(value)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -407,7 +411,10 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def base_of(node: Node) -> str | None:
-    """Return the base that the calls under a node need, None if none does: a query has one base for all of them."""
+    """Return the base that the calls under a node need, None if none does.
+
+    A query has one base for all of them.
+    """
     pending = [node]
     while pending:
         node = pending.pop()
@@ -450,14 +457,21 @@ def _rewritten_value(
     return value
 
 
+_PLAIN = ("str", "int", "bool", "str | None", "int | None")
+"""Annotations of fields that hold no nodes."""
+
+
 @functools.cache
 def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind) if each.name != "span")
+    """Return the names of the fields that may hold nodes; terms have none, so they are cheap."""
+    return tuple(
+        each.name for each in fields(kind) if each.name != "span" and each.type not in _PLAIN
+    )
 
 
-def _nodes(value: object) -> Iterator[Node]:
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, tuple):
-        for each in value:
+def _nodes(values: tuple[object, ...]) -> Iterator[Node]:
+    for each in values:
+        if isinstance(each, Node):
+            yield each
+        elif isinstance(each, tuple):
             yield from _nodes(each)

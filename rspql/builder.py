@@ -46,10 +46,25 @@ _DURATION_TYPES = (ast.XSD + "string", ast.XSD + "duration", ast.XSD + "dayTimeD
 
 @dataclass(frozen=True)
 class _Described:
-    """A node of a triple, with the triples of its description (a collection or ``[ … ]``)."""
+    """A node of a triple, with the triples of its description (a collection or ``[ … ]``).
+
+    ``parts`` nests as descriptions do: copying triples at every level would take quadratic time.
+    """
 
     term: ast.Term
-    triples: list[ast.TriplePattern]
+    parts: list[ast.TriplePattern | _Described]
+
+    def triples(self) -> list[ast.TriplePattern]:
+        """Return all triples in source order, without recursion."""
+        found: list[ast.TriplePattern] = []
+        pending: list[ast.TriplePattern | _Described] = [self]
+        while pending:
+            part = pending.pop()
+            if isinstance(part, _Described):
+                pending.extend(reversed(part.parts))
+            else:
+                found.append(part)
+        return found
 
 
 @dataclass(frozen=True)
@@ -114,9 +129,9 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     def _report(self, code: str, message: str, meta: Meta, hint: str | None = None) -> None:
         self.diagnostics.append(Diagnostic(code, message, self._span(meta), hint))
 
-    def _new_blank(self, meta: Meta) -> ast.BlankNode:
+    def _new_blank(self, span: ast.Span | None) -> ast.BlankNode:
         self._blanks += 1
-        return ast.BlankNode(f"{self._blank_stem}{self._blanks}", span=self._span(meta))
+        return ast.BlankNode(f"{self._blank_stem}{self._blanks}", span=span)
 
     # Prologue and names
 
@@ -194,7 +209,7 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
 
     def blank_node(self, meta: Meta, children: list[Token]) -> ast.BlankNode:
         if children[0].type == "ANON":
-            return self._new_blank(meta)
+            return self._new_blank(self._span(meta))
         self._check_name(children[0], meta)
         return ast.BlankNode(children[0][2:], span=self._span(meta))
 
@@ -259,22 +274,20 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
 
     # Triples
 
-    def _describe(self, subject: Any, properties: Any, meta: Meta) -> _Described:
+    def _describe(self, subject: Any, properties: Any, span: ast.Span | None) -> _Described:
         """Return a subject with its own description's triples, then those of its properties."""
         described = subject if isinstance(subject, _Described) else _Described(subject, [])
-        triples = list(described.triples)
+        parts: list[ast.TriplePattern | _Described] = [described]
         for verb, objects in properties or ():
             for each in objects:
                 node = each if isinstance(each, _Described) else _Described(each, [])
-                triples.append(
-                    ast.TriplePattern(described.term, verb, node.term, span=self._span(meta))
-                )
-                triples += node.triples
-        return _Described(described.term, triples)
+                parts += [ast.TriplePattern(described.term, verb, node.term, span=span), node]
+        return _Described(described.term, parts)
 
     def triples_same_subject(self, meta: Meta, children: list[Any]) -> list[ast.TriplePattern]:
         subject, *properties = children
-        return self._describe(subject, properties[0] if properties else None, meta).triples
+        span = self._span(meta)
+        return self._describe(subject, properties[0] if properties else None, span).triples()
 
     triples_same_subject_path = triples_same_subject
 
@@ -294,21 +307,20 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     object_list_path = object_list
 
     def blank_node_property_list(self, meta: Meta, children: list[Any]) -> _Described:
-        return self._describe(self._new_blank(meta), children[0], meta)
+        span = self._span(meta)
+        return self._describe(self._new_blank(span), children[0], span)
 
     blank_node_property_list_path = blank_node_property_list
 
     def collection(self, meta: Meta, children: list[Any]) -> _Described:
-        cells = [self._new_blank(meta) for _ in children]
-        triples = []
-        for cell, child, rest in zip(
-            cells, children, [*cells[1:], ast.Iri(_NIL, span=self._span(meta))], strict=True
-        ):
-            first = ast.Iri(_FIRST, span=self._span(meta)), [child]
-            triples += self._describe(
-                cell, [first, (ast.Iri(_REST, span=self._span(meta)), [rest])], meta
-            ).triples
-        return _Described(cells[0], triples)
+        span = self._span(meta)
+        first, rest, nil = (ast.Iri(name, span=span) for name in (_FIRST, _REST, _NIL))
+        cells = [self._new_blank(span) for _ in children]
+        parts: list[ast.TriplePattern | _Described] = [
+            self._describe(cell, [(first, [child]), (rest, [following])], span)
+            for cell, child, following in zip(cells, children, [*cells[1:], nil], strict=True)
+        ]
+        return _Described(cells[0], parts)
 
     collection_path = collection
 

@@ -10,8 +10,9 @@ ANY = math.inf
 ARITIES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys("now rand struuid uuid".split(), (0, 0)),
     **dict.fromkeys(
-        "abs ceil datatype day encode_for_uri floor hours iri isblank isiri isliteral isnumeric isuri lang lcase "
-        "md5 minutes month round seconds sha1 sha256 sha384 sha512 str strlen timezone tz ucase uri year".split(),
+        "abs ceil datatype day encode_for_uri floor hours iri isblank isiri isliteral "
+        "isnumeric isuri lang lcase md5 minutes month round seconds sha1 sha256 sha384 sha512 "
+        "str strlen timezone tz ucase uri year".split(),
         (1, 1),
     ),
     **dict.fromkeys(

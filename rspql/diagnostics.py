@@ -54,7 +54,8 @@ class Diagnostic:
     def render(self, text: str, file: str) -> str:
         """Return the finding as text: place, message, the source line with a caret, the hint.
 
-        >>> print(Diagnostic("x", "unknown window", Span(7, 9, 1, 8), "use :w").render("SELECT :v", "q.rspql"))
+        >>> found = Diagnostic("x", "unknown window", Span(7, 9, 1, 8), "use :w")
+        >>> print(found.render("SELECT :v", "q.rspql"))
         q.rspql:1:8: unknown window
           SELECT :v
                  ^^

@@ -89,19 +89,28 @@ _BEFORE: tuple[tuple[str, str, str, str | None], ...] = (
         r"FROM\s+$",
         r"(NAMED\s+)?STREAM\b",
         "FROM STREAM of C-SPARQL is not supported",
-        "write FROM NAMED WINDOW :w ON :stream [RANGE 9m STEP 3m], and WINDOW :w { … } in the pattern",
+        (
+            "write FROM NAMED WINDOW :w ON :stream [RANGE 9m STEP 3m], and WINDOW :w { … } in "
+            "the pattern"
+        ),
     ),
     (
         r"FROM\s+NAMED\s+$",
         r"STREAM\b",
         "FROM NAMED STREAM of C-SPARQL is not supported",
-        "write FROM NAMED WINDOW :w ON :stream [RANGE 9m STEP 3m], and WINDOW :w { … } in the pattern",
+        (
+            "write FROM NAMED WINDOW :w ON :stream [RANGE 9m STEP 3m], and WINDOW :w { … } in "
+            "the pattern"
+        ),
     ),
     (
         r"",
         r"STREAM\s",
         "STREAM patterns of CQELS are not supported",
-        "write FROM NAMED WINDOW :w ON :stream [RANGE 9m STEP 3m], and WINDOW :w { … } in the pattern",
+        (
+            "write FROM NAMED WINDOW :w ON :stream [RANGE 9m STEP 3m], and WINDOW :w { … } in "
+            "the pattern"
+        ),
     ),
 )
 

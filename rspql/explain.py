@@ -8,7 +8,7 @@ from typing import Any
 
 from rspql.compiler import Analysis
 from rspql.plan import (
-    Aggregate,
+    Aggregation,
     AnyWindow,
     CountWindow,
     PlannedService,
@@ -87,7 +87,7 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
     }
 
 
-def _aggregate(aggregate: Aggregate) -> Document:
+def _aggregate(aggregate: Aggregation) -> Document:
     return {
         "key": aggregate.key,
         "columns": [
@@ -277,7 +277,10 @@ def _incremental(document: Document) -> _Branch:
     elif document["remotes"]:
         strategy = "Topk+N, a Super-MTK+N list keeps what can still reach an answer"
     elif _is_shared(document):
-        strategy = "one list keeps what can still reach an answer of any query that ranks the same by the same"
+        strategy = (
+            "one list keeps what can still reach an answer of any query that ranks the same by "
+            "the same"
+        )
     elif "elements" in document["windows"][0]:
         strategy = "what can still be among the best of the last elements is kept"
     else:
@@ -305,7 +308,10 @@ def _window_lines(window: Document) -> Iterator[_Branch]:
             duration_text(window[name]) for name in ("width_ms", "slide_ms", "pane_ms")
         )
         yield (
-            f"{width} wide, one every {slide}; panes of {pane}; up to {window['open_at_once']} open at once",
+            (
+                f"{width} wide, one every {slide}; panes of {pane}; up to "
+                f"{window['open_at_once']} open at once"
+            ),
             [],
         )
     if "pattern" in window:
@@ -319,7 +325,10 @@ def _window_lines(window: Document) -> Iterator[_Branch]:
 def _count_lines(window: Document) -> Iterator[_Branch]:
     often = "every element" if window["step"] == 1 else f"every {window['step']} elements"
     yield (
-        f"the last {window['elements']} elements, one window with {often}; the first hold what there is",
+        (
+            f"the last {window['elements']} elements, one window with {often}; the first hold "
+            "what there is"
+        ),
         [],
     )
     yield (
@@ -332,7 +341,10 @@ def _aggregate_lines(aggregate: Document) -> Iterator[_Branch]:
     columns: list[_Branch] = [(_column_text(each), []) for each in aggregate["columns"]]
     yield f"for each ?{aggregate['key']}", columns
     yield (
-        f"a solution is one {_variables(aggregate['identity'])}: the same twice in a window counts once",
+        (
+            f"a solution is one {_variables(aggregate['identity'])}: the same twice in a window "
+            "counts once"
+        ),
         [],
     )
 
@@ -363,7 +375,10 @@ def _remote_lines(remote: Document) -> Iterator[_Branch]:
         items = f"{replica['items']} item{'' if replica['items'] == 1 else 's'}"
         requests = f"{replica['requests']} request{'' if replica['requests'] == 1 else 's'}"
         yield (
-            f"budget per evaluation: {items} in {requests} within {duration_text(replica['deadline_ms'])}",
+            (
+                f"budget per evaluation: {items} in {requests} within "
+                f"{duration_text(replica['deadline_ms'])}"
+            ),
             [],
         )
 
@@ -394,7 +409,10 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
     memory, aggregate = document["memory"], document["windows"][0]["aggregate"]
     if aggregate:
         yield (
-            f"memory: each ?{aggregate['key']}'s aggregates, and the identity of every solution in a window",
+            (
+                f"memory: each ?{aggregate['key']}'s aggregates, and the identity of every "
+                "solution in a window"
+            ),
             [],
         )
     if memory and _is_shared(document):
@@ -404,7 +422,8 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
         )
     elif memory:
         yield (
-            f"memory: {memory['per_window']} candidates per window; about {memory['expected']} in all, "
+            f"memory: {memory['per_window']} candidates per window; about "
+            f"{memory['expected']} in all, "
             f"never more than {memory['at_most']}",
             [],
         )

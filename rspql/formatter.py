@@ -15,6 +15,7 @@ from lark.exceptions import UnexpectedInput
 from rspql.grammar import grammar
 from rspql.parser import parse
 from rspql.source import Source
+from rspql.token_limits import LimitExceededError, within_limits
 
 _IRIS = frozenset("IRIREF PNAME_LN PNAME_NS".split())
 _NUMBERS = frozenset("INTEGER DECIMAL DOUBLE INTEGER_SIGNED DECIMAL_SIGNED DOUBLE_SIGNED".split())
@@ -23,13 +24,17 @@ _TYPES = (
     _IRIS
     | _NUMBERS
     | frozenset(
-        "A ANON BARE_NAME BLANK_NODE_LABEL DURATION FUNCTION LANGTAG NIL STRING_LITERAL1 STRING_LITERAL2 "
+        "A ANON BARE_NAME BLANK_NODE_LABEL DURATION FUNCTION LANGTAG NIL STRING_LITERAL1 "
+        "STRING_LITERAL2 "
         "STRING_LITERAL_LONG1 STRING_LITERAL_LONG2 VAR".split()
     )
 )
 _AS_WRITTEN = frozenset("TRUE FALSE".split())
 _CLAUSES = frozenset(
-    "BASE PREFIX REGISTER SELECT CONSTRUCT DESCRIBE ASK FROM WHERE GROUP HAVING ORDER LIMIT OFFSET VALUES".split()
+    (
+        "BASE PREFIX REGISTER SELECT CONSTRUCT DESCRIBE ASK FROM WHERE GROUP HAVING ORDER LIMIT "
+        "OFFSET VALUES"
+    ).split()
 )
 _PATTERNS = frozenset("OPTIONAL MINUS GRAPH WINDOW SERVICE FILTER BIND VALUES".split())
 _OF_ITEMS = frozenset("SELECT DESCRIBE GROUP HAVING ORDER".split())
@@ -56,7 +61,8 @@ def format_query(text: str, *, file: str = "<query>") -> str:
     The result has the same syntax tree as the text; formatting it again does not change it. Takes
     time proportional to the text's length.
 
-    >>> print(format_query("select ?x where{?x a :T;:p 5 optional{?x :q ?y}} # all\\nlimit 3"), end="")
+    >>> text = "select ?x where{?x a :T;:p 5 optional{?x :q ?y}} # all\\nlimit 3"
+    >>> print(format_query(text), end="")
     SELECT ?x
     WHERE {
       ?x a :T ;
@@ -120,9 +126,9 @@ def _tokens(source: Source, file: str) -> list[Token]:
     if not source.unknown:
         parser = grammar().parse_interactive(source.parsed)
         try:
-            found = list(parser.iter_parse())
+            found = list(within_limits(parser.iter_parse()))
             parser.feed_eof(found[-1] if found else None)  # type: ignore[no-untyped-call]
-        except UnexpectedInput:
+        except (UnexpectedInput, LimitExceededError):
             pass
         else:
             return found

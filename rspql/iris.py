@@ -21,8 +21,10 @@ def is_absolute(iri: str) -> bool:
 def resolve(base: str, reference: str) -> str:
     """Return a reference resolved against a base; the reference itself if there is no base.
 
-    >>> [resolve("http://a/b/c/d;p?q", each) for each in ("g", "../g", "//g", "?y", "#s", "g:h")]
-    ['http://a/b/c/g', 'http://a/b/g', 'http://g', 'http://a/b/c/d;p?y', 'http://a/b/c/d;p?q#s', 'g:h']
+    >>> [resolve("http://a/b/c/d;p?q", each) for each in ("g", "../g", "//g")]
+    ['http://a/b/c/g', 'http://a/b/g', 'http://g']
+    >>> [resolve("http://a/b/c/d;p?q", each) for each in ("?y", "#s", "g:h")]
+    ['http://a/b/c/d;p?y', 'http://a/b/c/d;p?q#s', 'g:h']
     """
     if not base:
         return reference

@@ -1,4 +1,7 @@
-"""Limits of a query's length, depth and width, far below those at which the SPARQL engine ends the process."""
+"""Limits of a query's length, depth and width.
+
+They are far below those at which the SPARQL engine ends the process.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SizeLimit:
-    """The ``most`` that a query may have of something: ``what`` it is, and the ``remedy`` where there is more."""
+    """Limit: the ``most`` that a query may have, of ``what``, and the ``remedy`` beyond it."""
 
     most: int
     what: str
@@ -18,11 +21,23 @@ LENGTH = SizeLimit(
     500_000, "characters", "values that are long as a list may come from a static graph"
 )
 
+TOKENS = SizeLimit(
+    50_000,
+    "tokens: names, values, signs and keywords",
+    "values that are long as a list may come from a static graph",
+)
+
+BRACKETS = SizeLimit(
+    500,
+    "brackets of any kind within each other",
+    "brackets around brackets can be left out; parts of a query may be queries of their own",
+)
+
 DEPTH = SizeLimit(
     200,
     "levels: patterns and expressions within each other, and operators in a row",
-    "BIND, FILTER, OPTIONAL, MINUS, computed columns, && and + count one by one; long chains of || are shorter as "
-    "IN (…) or VALUES",
+    "BIND, FILTER, OPTIONAL, MINUS, computed columns, && and + count one by one; long chains "
+    "of || are shorter as IN (…) or VALUES",
 )
 
 COLUMNS = SizeLimit(
@@ -69,6 +84,8 @@ ALTERNATIVES = SizeLimit(
 
 LIMITS = (
     LENGTH,
+    TOKENS,
+    BRACKETS,
     DEPTH,
     COLUMNS,
     ORDER_KEYS,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping
 
+from lark import Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
 from rspql import ast
@@ -12,10 +14,11 @@ from rspql.builder import AstBuilder
 from rspql.diagnostics import Diagnostic, QueryError, in_source_order, nearest
 from rspql.dialects import not_supported
 from rspql.grammar import grammar
-from rspql.limits import LENGTH
+from rspql.limits import BRACKETS, LENGTH
 from rspql.passes.check_limits import check_limits
 from rspql.passes.check_rules import check_rules
 from rspql.source import Source
+from rspql.token_limits import LimitExceededError, within_limits
 
 _FRIENDLY = {
     "VAR": "a variable",
@@ -80,7 +83,8 @@ def parse(
     Takes time proportional to the text's length, which is limited, as are its depth and its width
     (:mod:`rspql.limits`).
 
-    >>> parse("SELECT ?u FROM NAMED WINDOW <http://w> ON <http://s> [RANGE 9m] WHERE { }").windows[0].slide
+    >>> text = "SELECT ?u FROM NAMED WINDOW <http://w> ON <http://s> [RANGE 9m] WHERE { }"
+    >>> parse(text).windows[0].slide
     540000
     """
     if len(text) > LENGTH.most:
@@ -94,9 +98,11 @@ def parse(
         ]
         raise QueryError(found, text, file)
     try:
-        tree = grammar().parse(source.parsed)
+        tree = _parse_tree(source)
     except UnexpectedInput as error:
         raise QueryError([_syntax_diagnostic(error, source)], text, file) from None
+    except LimitExceededError as error:
+        raise QueryError([_limit_diagnostic(error, source)], text, file) from None
     builder = AstBuilder(source, prefixes or {}, base, bare_unit)
     try:
         query = builder.transform(tree)
@@ -107,6 +113,23 @@ def parse(
     if diagnostics:
         raise QueryError(in_source_order(diagnostics), text, file)
     return query
+
+
+def _parse_tree(source: Source) -> Tree[Token]:
+    parser = grammar().parse_interactive(source.parsed)
+    last = deque(within_limits(parser.iter_parse()), maxlen=1)
+    tree: Tree[Token] = parser.feed_eof(*last)  # type: ignore[no-untyped-call]
+    return tree
+
+
+def _limit_diagnostic(error: LimitExceededError, source: Source) -> Diagnostic:
+    limit, token = error.limit, error.token
+    span = source.span(token.start_pos or 0, token.end_pos or 0)
+    if limit is BRACKETS:
+        hint = f"at most {limit.most} {limit.what} are supported; {limit.remedy}"
+        return Diagnostic("nesting", "the query is nested too deeply", span, hint)
+    message = f"the query has more than {limit.most} {limit.what}"
+    return Diagnostic("too-long", message, span, limit.remedy)
 
 
 def _syntax_diagnostic(error: UnexpectedInput, source: Source) -> Diagnostic:
@@ -156,7 +179,10 @@ def _expectation(found: str, before: str, names: set[str]) -> str | None:
     if keyword and len(found) > 2:
         return f"did you mean {keyword}?"
     if found in ("'", '"'):
-        return "this string does not end; one that goes over several lines needs three quotes at each end"
+        return (
+            "this string does not end; one that goes over several lines needs three quotes at "
+            "each end"
+        )
     if found.upper() in ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", ""):
         if before.count("{") > before.count("}"):
             return "is there a } missing?"

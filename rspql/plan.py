@@ -66,7 +66,7 @@ class AggregateColumn:
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregation:
     """Aggregation of a window's solutions for each value of a ``key``.
 
     A window is an RDF graph: a solution is one set of values for the variables of ``identity``. It
@@ -81,6 +81,10 @@ class Aggregate:
     key: str
     columns: tuple[AggregateColumn, ...]
     identity: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """Return the text that keys of state directories contain: it must not change."""
+        return f"Aggregate(key={self.key!r}, columns={self.columns!r}, identity={self.identity!r})"
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ class TopKPlan:
     stream_pattern: tuple[TriplePattern, ...]
     stream_variables: tuple[str, ...]
     stream_filters: tuple[Expression, ...]
-    aggregate: Aggregate | None
+    aggregate: Aggregation | None
     service: PlannedService | None
     join_variables: tuple[str, ...]
     score: Score

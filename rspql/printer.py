@@ -112,7 +112,8 @@ def expression_text(expression: ast.Expression) -> str:
         case ast.Exists(group, negated):
             return f"{'NOT ' if negated else ''}EXISTS {group_text(group)}"
         case ast.Call(function, arguments, distinct):
-            return f"{_function_text(function)}({'DISTINCT ' if distinct else ''}{_list_text(arguments)})"
+            kept = "DISTINCT " if distinct else ""
+            return f"{_function_text(function)}({kept}{_list_text(arguments)})"
         case ast.Aggregate():
             return _aggregate_text(expression)
 
@@ -231,7 +232,8 @@ def _verb_text(predicate: ast.Variable | ast.Path) -> str:
 def group_text(group: ast.Group) -> str:
     """Return a group graph pattern in its braces, one element per line.
 
-    >>> triple = ast.TriplePattern(ast.Variable("s"), ast.Iri("urn:p"), ast.Literal("5", ast.XSD + "integer"))
+    >>> five = ast.Literal("5", ast.XSD + "integer")
+    >>> triple = ast.TriplePattern(ast.Variable("s"), ast.Iri("urn:p"), five)
     >>> print(group_text(ast.Group((triple, ast.OptionalPattern(ast.Group(()))))))
     {
       ?s <urn:p> 5 .
@@ -324,7 +326,8 @@ def query_text(query: ast.Query) -> str:
     """Return a query, one clause per line, with a BASE if it calls IRI under one.
 
     >>> x, w, s = ast.Variable("x"), ast.Iri("urn:w"), ast.Iri("urn:s")
-    >>> where = ast.Group((ast.WindowPattern(w, ast.Group((ast.TriplePattern(x, ast.Iri("urn:p"), x),))),))
+    >>> inner = ast.Group((ast.TriplePattern(x, ast.Iri("urn:p"), x),))
+    >>> where = ast.Group((ast.WindowPattern(w, inner),))
     >>> windows = (ast.WindowClause(w, s, 90_000, 60_000),)
     >>> print(query_text(ast.Query(ast.Select((x,)), where, windows, limit=3)))
     SELECT ?x
@@ -404,7 +407,10 @@ def _window_text(clause: ast.WindowClause) -> str:
     else:
         lengths = f"RANGE {duration_text(clause.width)} STEP {duration_text(clause.slide)}"
     start = "" if clause.start_ms is None else f" START {term_text(_moment(clause.start_ms))}"
-    return f"FROM NAMED WINDOW {term_text(clause.window)} ON {term_text(clause.stream)} [{lengths}{start}]"
+    return (
+        f"FROM NAMED WINDOW {term_text(clause.window)} ON {term_text(clause.stream)} "
+        f"[{lengths}{start}]"
+    )
 
 
 def duration_text(length_ms: int) -> str:

@@ -15,7 +15,8 @@ def visible(group: ast.Group) -> Names:
 
     >>> x, y = ast.Variable("x"), ast.Variable("y")
     >>> inner = ast.Group((ast.TriplePattern(x, ast.Iri("urn:p"), y),))
-    >>> list(visible(ast.Group((ast.OptionalPattern(inner),)))), list(certain(ast.Group((ast.OptionalPattern(inner),))))
+    >>> group = ast.Group((ast.OptionalPattern(inner),))
+    >>> list(visible(group)), list(certain(group))
     (['x', 'y'], [])
     """
     return {name: None for element in group.elements for name in _visible_in(element)}

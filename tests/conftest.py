@@ -6,6 +6,7 @@ Each worker has one Spark session and one SPARQL server.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
 
 from examples.oxigraph import OxigraphServer
+from tests.support.markers import ProgramGuard, mark_by_fixtures
 
 settings.register_profile(
     "acquatop",
@@ -28,18 +30,24 @@ settings.register_profile(
 settings.load_profile("acquatop")
 
 
+HEAVY = re.compile(r"pytest\.mark\.(?:spark|slow)\b|\bspark: SparkSession\b")
+
+
 @functools.cache
 def is_heavy(file: Path) -> bool:
-    """Say whether a file holds tests on Spark or of whole programs, by their markers."""
-    text = file.read_text("utf-8")
-    return any(f"pytest.mark.{marker}" in text for marker in ("spark", "slow"))
+    """Say whether a file holds tests on Spark or of whole programs, by its text.
+
+    The process that gives out the tests collects none: it has no markers to go by. ``THOROUGH``
+    tests are slow, but not heavy.
+    """
+    return HEAVY.search(file.read_text("utf-8")) is not None
 
 
 class ByFile(LoadScopeScheduling):
     """Gives workers whole files, in their order; the heavy ones all to one worker.
 
-    They use several cores as it is, share a Spark session, and the processes that Spark starts have ten
-    seconds to come up, which two Sparks at once could exceed.
+    They use several cores as it is, share a Spark session, and the processes that Spark starts
+    have ten seconds to come up, which two Sparks at once could exceed.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -54,9 +62,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
     return ByFile(config, log) if config.option.dist == "load" else None
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch what tests start."""
+    config.pluginmanager.register(ProgramGuard(), "program-guard")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the heavy files, as they take longest; short ones at the end let workers end together."""
+    """Mark tests by what they use, and begin with the heavy files, as they take longest;
+    short ones at the end let workers end together.
+    """
+    for item in items:
+        mark_by_fixtures(item)
+        if item.get_closest_marker("spark") and not is_heavy(item.path):
+            raise pytest.UsageError(f"{item.nodeid}: annotate its session, spark: SparkSession")
     items.sort(key=lambda item: not is_heavy(item.path))
 
 

@@ -217,11 +217,11 @@ def test_the_query_in_the_readme_is_the_example_s() -> None:
     assert query.strip() in example
 
 
-@pytest.mark.server
 @pytest.mark.slow
 def test_the_program_in_the_readme_runs(server: OxigraphServer, tmp_path: Path) -> None:
     server.update(
-        f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 1 . {user_term('bob')} <{NS}followers> 2 }}"
+        f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 1 . "
+        f"{user_term('bob')} <{NS}followers> 2 }}"
     )
     (program,) = snippets("README.md", "python")
     done = subprocess.run(

@@ -13,12 +13,12 @@ from paho.mqtt.client import Client, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
 
 from acquatop.errors import EnvironmentProblem
-from examples import mosquitto, server_process
-from examples.mosquitto import MosquittoBroker
+from examples import server_process
+from examples.mosquitto import PLACES, MosquittoBroker
 from examples.oxigraph import OxigraphServer
 from examples.server_process import free_ports, is_taken
 
-MOSQUITTO = shutil.which("mosquitto", path=mosquitto._PATH)
+MOSQUITTO = shutil.which("mosquitto", path=PLACES)
 needs_broker = pytest.mark.skipif(MOSQUITTO is None, reason="there is no mosquitto")
 
 
@@ -38,12 +38,12 @@ class Ticks:
         return self._step * self.reads
 
 
-def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Let a script be found as the broker's program."""
+def pretend(folder: Path, script: str) -> str:
+    """Return the place of a script that is found as the broker's program."""
     program = folder / "mosquitto"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(mosquitto, "_PATH", str(folder))
+    return str(folder)
 
 
 def connects(port: int) -> None:
@@ -53,44 +53,37 @@ def connects(port: int) -> None:
     client.disconnect()
 
 
-def test_a_broker_that_is_missing_is_named_with_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(mosquitto, "_PATH", "")
-    with pytest.raises(EnvironmentProblem, match="apt-get install mosquitto"), MosquittoBroker():
+def test_a_broker_that_is_missing_is_named_with_how_to_get_it() -> None:
+    with (
+        pytest.raises(EnvironmentProblem, match="apt-get install mosquitto"),
+        MosquittoBroker(places=""),
+    ):
         pass
 
 
 @needs_broker
-def test_a_broker_that_is_slow_to_open_its_port_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_that_is_slow_to_open_its_port_is_waited_for(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    pretend(tmp_path, monkeypatch, f'read -r _ < "{gate}"\nexec "{MOSQUITTO}" "$@"')
+    places = pretend(tmp_path, f'read -r _ < "{gate}"\nexec "{MOSQUITTO}" "$@"')
     ticks = Ticks(at=5, action=lambda: gate.write_text("go\n"))
-    with MosquittoBroker(clock=ticks) as broker:
+    with MosquittoBroker(clock=ticks, places=places) as broker:
         assert ticks.reads >= 5
         connects(broker.port)
     assert not is_taken(broker.port)
 
 
-def test_a_broker_that_ends_as_it_starts_is_said_with_its_last_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pretend(tmp_path, monkeypatch, "echo Error: out of luck >&2\nexit 3")
+def test_a_broker_that_ends_as_it_starts_is_said_with_its_last_words(tmp_path: Path) -> None:
+    places = pretend(tmp_path, "echo Error: out of luck >&2\nexit 3")
     said = "the MQTT broker ended as it started, with exit code 3: Error: out of luck"
-    with pytest.raises(EnvironmentProblem, match=said), MosquittoBroker():
+    with pytest.raises(EnvironmentProblem, match=said), MosquittoBroker(places=places):
         pass
 
 
-def test_a_broker_that_never_answers_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_that_never_answers_is_given_up(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    pretend(
+    places = pretend(
         tmp_path,
-        monkeypatch,
         f'echo $$ > "{pid}.new"\nmv "{pid}.new" "{pid}"\nexec cat /dev/zero > /dev/null',
     )
 
@@ -103,7 +96,7 @@ def test_a_broker_that_never_answers_is_given_up(
         pytest.raises(
             EnvironmentProblem, match="did not answer within 30 seconds: it did not say why"
         ),
-        MosquittoBroker(clock=ticks),
+        MosquittoBroker(clock=ticks, places=places),
     ):
         pass
     with pytest.raises(ProcessLookupError):

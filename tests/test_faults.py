@@ -17,22 +17,19 @@ from urllib.parse import urlencode
 import pytest
 
 from examples.oxigraph import OxigraphServer
-from tests.support.faults import (
-    FAULTS,
-    HEAD_END,
-    LARGE,
-    DribbleBody,
-    DribbleHead,
-    Fault,
-    FaultProxy,
-    Healthy,
-    TlsDribble,
-)
-
-pytestmark = pytest.mark.server
+from tests.support.faults.dribbling import DribbleBody, DribbleHead
+from tests.support.faults.fault import Fault, Healthy
+from tests.support.faults.large import LARGE
+from tests.support.faults.message import HEAD_END
+from tests.support.faults.proxy import FaultProxy
+from tests.support.faults.registry import FAULTS
+from tests.support.faults.tls import TlsDribble
 
 KEYS = [f"<urn:{name}>" for name in "abcd"]
-QUERY = f"SELECT ?user ?followers WHERE {{ VALUES ?user {{ {' '.join(KEYS)} }} ?user <urn:followers> ?followers }}"
+QUERY = (
+    f"SELECT ?user ?followers WHERE {{ VALUES ?user {{ "
+    f"{' '.join(KEYS)} }} ?user <urn:followers> ?followers }}"
+)
 HEADERS = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
 PATIENCE = 0.05
 """Seconds after which an event is taken not to happen."""
@@ -383,7 +380,8 @@ def secured(
 
 def test_tls_goes_wrong(proxy: FaultProxy) -> None:
     careful = ssl.create_default_context()
-    careless = ssl._create_unverified_context()
+    careless = ssl.create_default_context()
+    careless.check_hostname, careless.verify_mode = False, ssl.CERT_NONE
     with pytest.raises(ssl.SSLError):
         secured(proxy, FAULTS["plain for TLS"](), careless)
     with pytest.raises(ssl.SSLCertVerificationError):

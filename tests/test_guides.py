@@ -1,4 +1,6 @@
-"""The tutorial and the how-to pages are true: what they show runs, in their order, and prints what they say."""
+"""The tutorial and the how-to pages are true: what they show runs, in their order,
+and prints what they say.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ NEED_SPARK = ("cluster.md", "connector.md")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder to be in, as a shell is; modules written there can be imported, and are forgotten afterwards."""
+    """An empty folder to be in, as a shell is; modules written there can be imported,
+    and are forgotten afterwards.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PWD", str(tmp_path))
     monkeypatch.setenv("PATH", f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}")
@@ -34,7 +38,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-@pytest.mark.server
 @pytest.mark.slow
 def test_the_tutorial_can_be_followed(
     folder: Path, server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
@@ -51,7 +54,6 @@ def test_a_how_to_page_can_be_followed(page: str, folder: Path) -> None:
     follow(DOCS / "howto" / page)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("page", NEED_SPARK)
 def test_a_how_to_page_about_spark_can_be_followed(
     page: str, folder: Path, spark: SparkSession

@@ -1,4 +1,6 @@
-"""Everything in the packages is used: by the command line, the public API, a connector, or a documented extension."""
+"""Everything in the packages is used: by the command line, the public API, a connector,
+or a documented extension.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def names_in(module: str) -> set[str]:
 
 
 def modules_of(name: str) -> set[str]:
-    """Return the modules that are imported for a dotted name: the module itself and its packages."""
+    """Return the modules that are imported for a dotted name:
+    the module itself and its packages.
+    """
     parts = name.split(".")
     return {".".join(parts[:end]) for end in range(1, len(parts) + 1)} & set(trees())
 

@@ -48,7 +48,7 @@ def test_a_docstring_s_doctest_is_a_block_of_code() -> None:
     ("origin", "link", "leads_to"),
     [
         ("howto/ranker.md", "../../replica/rankers/", "../source/replica/rankers.md"),
-        ("topk.md", "../acquatop/topk/sieve.py", "source/acquatop/topk/sieve.py.md"),
+        ("topk.md", "../acquatop/topk/order.py", "source/acquatop/topk/order.py.md"),
         ("index.md", "docs/topk.md", "topk.md"),
         ("source/examples/x/README.md", "catalog.toml", "catalog.toml.md"),
         ("source/CONTRIBUTING.md", "docs/design.md", "../design.md"),
@@ -71,7 +71,8 @@ def test_links_lead_to_the_pages_made_of_what_they_name(
         ("<img alt=x src=//example.org/a.png>", True),
         ('<link rel="stylesheet" href="http://example.org/a.css">', True),
         (
-            '<a href="https://example.org/">there</a><script src="assets/a.js"></script><img src="kept.svg">',
+            '<a href="https://example.org/">there</a><script src="assets/a.js"></script><img '
+            'src="kept.svg">',
             False,
         ),
     ],

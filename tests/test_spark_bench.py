@@ -1,4 +1,6 @@
-"""The benchmark of the Spark runtime: its data, the answers that all engines must give, and what peers print."""
+"""The benchmark of the Spark runtime: its data, the answers that all engines must give,
+and what peers print.
+"""
 
 import json
 import sys

@@ -20,9 +20,9 @@ class Status(enum.StrEnum):
     """Degree to which an answer can be trusted."""
 
     EXACT = "exact"
-    """Only possible answer: every value that could matter was fetched in this evaluation, each the only one."""
+    """Only possible answer: every value that could matter was fetched now, each the only one."""
     CERTIFIED = "certified"
-    """Right answer for the replica's values, some fetched before this evaluation or chosen out of several."""
+    """Right answer for the replica's values: some are older, or were chosen out of several."""
     APPROXIMATE = "approximate"
     """Possibly wrong answer: something unscored or already dropped might belong in it.
 
@@ -60,8 +60,8 @@ class Counts:
     """Counts of events since the last answer.
 
     ``unscored`` are the window's solutions without a score, ``bad`` are the stream's records that
-    could not be used, ``rejected`` the remotes' records, both by reason. ``ambiguous`` are the remote's
-    solutions beyond the one used for a key; with any of them no answer is exact.
+    could not be used, ``rejected`` the remotes' records, both by reason. ``ambiguous`` are the
+    remote's solutions beyond the one used for a key; with any of them no answer is exact.
     """
 
     events: int = 0

@@ -18,6 +18,7 @@ from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.unscored import Solution, objects, rows_of
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from connectors.mapping import TIME
+from replica.view import ListedValues
 
 _FEWEST, _MOST, _CELLS = 64, 256, 1 << 15
 """Bounds of the number of worlds drawn, and the number of cells that determines it."""
@@ -35,22 +36,6 @@ _SEEN, _FEWEST_OF_A_PANE = 1_024, 4
 
 _POPULATION = 4_096
 """Number of replica rows that stand for the remote's possible values of an unknown key."""
-
-
-class ReplicaLookups(Protocol):
-    """Parts of a replica that estimates read."""
-
-    def rows(self, keys: list[str]) -> IntArray:
-        """Return each key's row; -1 for an unknown key."""
-
-    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers; NaN if there is none."""
-
-    def present(self, rows: IntArray) -> BoolArray:
-        """Return a mask of the rows whose key the remote had when it was last asked."""
-
-    def all_rows(self) -> IntArray:
-        """Return the rows of all keys."""
 
 
 class ChangeChances(Protocol):
@@ -171,7 +156,7 @@ class QualityEstimator:
     def __init__(
         self,
         scoring: ReplicaScoring,
-        store: ReplicaLookups,
+        store: ListedValues,
         model: ChangeChances,
         *,
         k: int,
@@ -242,7 +227,7 @@ class _Worlds:
     def __init__(
         self,
         scoring: ReplicaScoring,
-        store: ReplicaLookups,
+        store: ListedValues,
         model: ChangeChances,
         now: float,
         random: np.random.Generator,

@@ -217,7 +217,10 @@ def _strategy(section: Section, arrivals: str) -> str | None:
         return None
     strategy = section.choice("strategy", STRATEGIES)
     if strategy in STRATEGIES and arrivals != "distinct":
-        hint = 'set arrivals = "distinct" if every record has a subject of its own, or leave strategy out'
+        hint = (
+            'set arrivals = "distinct" if every record has a subject of its own, or leave '
+            "strategy out"
+        )
         section.problem(
             f'a strategy needs a stream whose arrivals are distinct, not "{arrivals}"',
             "strategy",

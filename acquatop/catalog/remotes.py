@@ -125,7 +125,10 @@ def _rest(section: Section, prefixes: Mapping[str, str]) -> Source:
         RestAddress(address.url)
     except ValueError:
         if "endpoint" in section:
-            message = "the address must have {keys} or {key} in it once, behind its host, in whose place the ids stand"
+            message = (
+                "the address must have {keys} or {key} in it once, behind its host, in whose "
+                "place the ids stand"
+            )
             section.problem(message, "endpoint")
     return RestSource(address, _mapping(section, prefixes), section.text("items", default=""))
 

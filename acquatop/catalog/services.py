@@ -15,7 +15,10 @@ from replica.spending.limit import Limit
 SOLUTIONS = ("one", "many")
 LEDGER = "acquatop-spending.sqlite"
 """Default ledger, in the catalog's folder, of the spending of strict services."""
-COMMON_KEYS = "remote block_size timeout solutions concurrency capacity limits ask_absent_after mapping feed refresh".split()
+COMMON_KEYS = (
+    "remote block_size timeout solutions concurrency capacity limits ask_absent_after mapping "
+    "feed refresh"
+).split()
 """Catalog keys of services of all kinds."""
 AUTO = "auto"
 """Value in place of a number: the engine chooses by observation."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from acquatop.answer.answer import Answer
+    from acquatop.answer.unanswered import Unanswered
     from acquatop.ingest.place import Place
 
 _log = logging.getLogger(__name__)
@@ -113,6 +114,10 @@ class Observer(Protocol):
         """Note an answer, just before it is given out."""
         ...
 
+    def unanswered(self, window: Unanswered) -> None:
+        """Note a window that got no answer, as its evaluation was lost."""
+        ...
+
     def kept(self, seen: StateSeen) -> None:
         """Note a write to the state directory, or a read from it."""
         ...
@@ -133,6 +138,9 @@ class Silent:
         """Do nothing."""
 
     def answer(self, seen: AnswerSeen) -> None:
+        """Do nothing."""
+
+    def unanswered(self, window: Unanswered) -> None:
         """Do nothing."""
 
     def kept(self, seen: StateSeen) -> None:
@@ -172,6 +180,10 @@ class Several:
     def answer(self, seen: AnswerSeen) -> None:
         """Forward."""
         self._each(lambda observer: observer.answer(seen))
+
+    def unanswered(self, window: Unanswered) -> None:
+        """Forward."""
+        self._each(lambda observer: observer.unanswered(window))
 
     def kept(self, seen: StateSeen) -> None:
         """Forward."""

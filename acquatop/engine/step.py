@@ -6,6 +6,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.unanswered import Unanswered
 from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.observer import BatchSeen
 
@@ -30,5 +31,7 @@ class Outcome:
     entry: Mapping[str, bytes] = field(default_factory=dict)
 
 
-Step = Generator[Answer | SlotFailure, None, Outcome]
-"""Answers one by one, each made when it is asked for, with failed slots in between."""
+Made = Answer | Unanswered | SlotFailure
+
+Step = Generator[Made, None, Outcome]
+"""Answers one by one, each made when it is asked for; windows without one; and failed slots."""

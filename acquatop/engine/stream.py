@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.unanswered import Unanswered
 from acquatop.catalog.catalog import Stream
 from acquatop.engine.alignment import MAX_DRIFT
 from acquatop.engine.batch_facts import batch_seen, has_times
@@ -21,14 +22,14 @@ from acquatop.engine.observer import BatchSeen
 from acquatop.engine.reducer_slices import ReducerSlice, reducers_of
 from acquatop.engine.side_outputs.of_stream import OldRecords, SideOutputs
 from acquatop.engine.source_retention import SourceRetention
-from acquatop.engine.step import Outcome, SlotFailure, Step
+from acquatop.engine.step import Made, Outcome, SlotFailure, Step
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.stream_slots import StreamSlots
 from acquatop.engine.stream_time import StreamTime
 from acquatop.ingest.reduce.arrival_order import ArrivalOrder
 from acquatop.ingest.reduce.contract import PartKind
 from acquatop.ingest.reduce.job import Job
-from acquatop.ingest.reduce.late import BoolArray, LateFinder, are_late
+from acquatop.ingest.reduce.late_finder import BoolArray, LateFinder, are_late
 from acquatop.plan.bind import Bound
 from acquatop.query.contract import Tick
 from acquatop.runtime import Batch, Position
@@ -156,8 +157,8 @@ class StreamOperator:
                 self.time.note(partition[0].facts.newest_ms)
         return late
 
-    def _close_due_windows(self, due_at: float) -> Generator[Answer | SlotFailure, None, int]:
-        """Yield the answers that are due; return their number."""
+    def _close_due_windows(self, due_at: float) -> Generator[Made, None, int]:
+        """Yield the answers that are due, and what has none; return their number."""
         count, wait = 0, self._longest_wait()
         for slot in self._slots:
             with isolate_failures(slot, durable=self._durable):
@@ -344,7 +345,9 @@ class StreamOperator:
         return list({windows: None for own in of_slots for windows, _ in own})
 
 
-def _wanted(slot: EvaluationSlot, due: Iterator[Answer]) -> Iterator[Answer]:
+def _wanted(
+    slot: EvaluationSlot, due: Iterator[Answer | Unanswered]
+) -> Iterator[Answer | Unanswered]:
     """Yield answers as long as anybody reads them: each may ask a remote."""
     while slot.has_readers and (answer := next(due, None)) is not None:
         yield answer

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.unanswered import Unanswered
 from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
 from acquatop.engine.idle_timer import IdleTimer
@@ -192,6 +193,8 @@ class StreamDriver:
                     return done.value, answers
                 if isinstance(made, SlotFailure):
                     self._delivery.fail(made.slot, made.error)
+                elif isinstance(made, Unanswered):
+                    self._observer.unanswered(made)
                 elif self._committer.is_durable:
                     answers.append(made)
                 else:

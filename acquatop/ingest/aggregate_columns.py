@@ -8,7 +8,7 @@ import numpy as np
 
 from acquatop.ingest.terms import score_literal
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind
-from acquatop.topk.aggregates.side_by_side import Columnwise
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.contract import FloatArray
 from rspql.ast import XSD
 from rspql.plan import AggregateColumn

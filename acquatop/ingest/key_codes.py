@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -157,18 +155,19 @@ class KeyCodes:
         }
         return pack(_KIND, _VERSION, State(settings, tables))
 
-    @classmethod
-    def restore(cls, snapshot: bytes) -> Self:
-        """Return the object of a snapshot; raises ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before any key has a code; raises ``SnapshotError`` if invalid.
+
+        The seed of the hashes becomes that of the snapshot.
+        """
         state = unpack(_KIND, _VERSION, snapshot)
         with reading():
-            restored = cls(IdentityHash(bytes.fromhex(state.settings["seed"])))
-            restored._make_room(state.settings["size"])
+            self.hashes = IdentityHash(bytes.fromhex(state.settings["seed"]))
+            self._make_room(state.settings["size"])
             texts: list[str] = state.tables["keys"]["texts"].tolist()
-            restored._put(state.tables["keys"]["codes"], texts, *restored.hashes.of(texts))
-            restored._free = state.tables["free"]["codes"]
-            restored._next = state.settings["next"]
-        return restored
+            self._put(state.tables["keys"]["codes"], texts, *self.hashes.of(texts))
+            self._free = state.tables["free"]["codes"]
+            self._next = state.settings["next"]
 
 
 def _tags(heads: IntArray) -> Tags:

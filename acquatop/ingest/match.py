@@ -22,7 +22,7 @@ from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, DATATYPES, IRI, SUBJECT, TIME, XSD_DOUBLE
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
-from rspql.plan import Aggregate, TopKPlan
+from rspql.plan import Aggregation, TopKPlan
 from rspql.scoring import variables_in, vectorise_condition
 from rspql.scoring.vectorise import ConditionFunction
 
@@ -99,9 +99,11 @@ class Matcher:
             self._check_triple(triple, found)
         if self._key in objects and self.datatype(self._key) == XSD_DOUBLE:
             message = (
-                f"a join on ?{self._key}, which is a double on the stream, is not supported: equal numbers may differ"
+                f"a join on ?{self._key}, which is a double on the stream, is not supported: "
+                "equal numbers may differ"
                 if self._aggregate is None
-                else f"?{self._key}, which it groups by, is a double on the stream: equal numbers may differ"
+                else f"?{self._key}, which it groups by, is a double on the stream: equal numbers "
+                "may differ"
             )
             found.append(
                 Diagnostic(
@@ -117,7 +119,7 @@ class Matcher:
             self._check_aggregated(self._aggregate, found)
         self._check_filters(found)
 
-    def _check_aggregated(self, aggregate: Aggregate, found: list[Diagnostic]) -> None:
+    def _check_aggregated(self, aggregate: Aggregation, found: list[Diagnostic]) -> None:
         for column in aggregate.columns:
             function = column.function.upper()
             if column.of is not None and not self._is_number(column.of):
@@ -137,7 +139,10 @@ class Matcher:
         for condition in self._conditions:
             for name, span in variables_in(condition).items():
                 if not self._is_number(name):
-                    message = f"a FILTER on ?{name}, which is not a number on the stream, is not decided on arrival"
+                    message = (
+                        f"a FILTER on ?{name}, which is not a number on the stream, is not "
+                        "decided on arrival"
+                    )
                     found.append(Diagnostic("unsupported", message, span))
 
     def datatype(self, variable: str) -> str | None:
@@ -351,7 +356,7 @@ class Found:
         return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _aggregated(aggregate: Aggregate) -> tuple[str, ...]:
+def _aggregated(aggregate: Aggregation) -> tuple[str, ...]:
     """Return the variables whose numbers are aggregated, each once."""
     return tuple(dict.fromkeys(column.of for column in aggregate.columns if column.of is not None))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
+from replica.view import AveragedValues
 from rspql import ast
 from rspql.plan import Score
 from rspql.scoring import (
@@ -31,22 +31,6 @@ _GROUPS = 256
 """Number of distinct rows up to which the best possible merit is computed for each of them."""
 
 
-class RemoteValues(Protocol):
-    """Parts of a replica that scoring reads."""
-
-    def rows(self, keys: list[str]) -> IntArray:
-        """Return each key's row; -1 for an unknown key."""
-
-    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers; NaN if there is none."""
-
-    def present(self, rows: IntArray) -> BoolArray:
-        """Return a mask of the rows whose key the remote had when it was last asked."""
-
-    def mean(self, variable: str) -> float:
-        """Return the mean of a variable's values; NaN if there is none."""
-
-
 class ReplicaScoring:
     """Merits with the replica's present values; without a store, with the stream's numbers alone.
 
@@ -54,7 +38,7 @@ class ReplicaScoring:
     is missing, the score is an error, or its condition does not hold.
     """
 
-    def __init__(self, score: Score, store: RemoteValues | None) -> None:
+    def __init__(self, score: Score, store: AveragedValues | None) -> None:
         self._score = score
         self._store = store
         self._function = _scoring(score)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from rdflib import BNode, Literal, URIRef
 from rdflib.term import Identifier
 
+from connectors.literals import unescaped
 from replica.terms import blank_label, literal_text
 from rspql import ast
 
@@ -17,10 +18,8 @@ _XSD = "http://www.w3.org/2001/XMLSchema#"
 _DOUBLE = URIRef(_XSD + "double")
 _LARGEST_WHOLE = 2.0**53
 """Limit up to which every whole number is a double."""
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _REMEMBERED = 1 << 14
 """Number of cached conversions: terms of one answer recur in the next and in other queries."""
-_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
@@ -79,19 +78,18 @@ def _literal_parts(text: str) -> tuple[str, str | None, str | None]:
     match = _LITERAL.fullmatch(text)
     if match is None:
         raise ValueError(f"not an N-Triples term: {text}")
-    return _ESCAPE.sub(_unescaped, match[1]), match[3] or None, match[2]
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    code = escape[1] or escape[2]
-    return chr(int(code, 16)) if code else _ESCAPES[escape[3]]
+    return unescaped(match[1]), match[3] or None, match[2]
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def datatype_of(text: str) -> str | None:
     """Return the datatype that is written in an N-Triples text; None if there is none.
 
-    >>> datatype_of('"3"^^<http://www.w3.org/2001/XMLSchema#integer>'), datatype_of('<urn:a>'), datatype_of('"a"')
+    >>> (
+    ...     datatype_of('"3"^^<http://www.w3.org/2001/XMLSchema#integer>'),
+    ...     datatype_of("<urn:a>"),
+    ...     datatype_of('"a"'),
+    ... )
     ('http://www.w3.org/2001/XMLSchema#integer', None, None)
     """
     match = _LITERAL.fullmatch(text) if text.startswith('"') else None
@@ -106,7 +104,10 @@ def score_literal(score: float, datatype: str | None = None) -> Literal:
 
     >>> score_literal(0.1 + 0.2, "http://www.w3.org/2001/XMLSchema#decimal").n3()
     '"0.3"^^<http://www.w3.org/2001/XMLSchema#decimal>'
-    >>> [str(score_literal(each, "http://www.w3.org/2001/XMLSchema#integer")) for each in (12.0, 0.5, 1e300)]
+    >>> [
+    ...     str(score_literal(each, "http://www.w3.org/2001/XMLSchema#integer"))
+    ...     for each in (12.0, 0.5, 1e300)
+    ... ]
     ['12', '0.5', '1e+300']
     """
     # Adding zero turns -0.0, the same score, into 0.0.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -89,16 +88,13 @@ class Unscored:
             _KIND, _VERSION, State({}, {"spans": spans, "rows": table_of(rows_of(waiting))})
         )
 
-    @classmethod
-    def restore(cls, snapshot: bytes) -> Self:
-        """Return the object of a snapshot; raises ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot; raises ``SnapshotError`` for any other bytes."""
         tables = unpack(_KIND, _VERSION, snapshot).tables
-        restored = cls()
         with reading():
             spans = tables["spans"]
             waiting = solutions_of(rows_of_table(tables["rows"]), spans["firsts"], spans["lasts"])
-            restored._solutions = {each.identity: each for each in waiting}
-        return restored
+            self._solutions = {each.identity: each for each in waiting}
 
 
 def rows_of(solutions: list[Solution]) -> Rows:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from acquatop.catalog.catalog import Catalog, Service, Stream
 from acquatop.catalog.graphs import StaticGraph
@@ -65,6 +67,72 @@ class BoundQuery:
         return self.plan.aggregate is not None and self.stream.keys == "executors"
 
     @property
+    def structure(self) -> Choice | None:
+        """Structure that keeps the candidates; None with aggregates, which keep all keys."""
+        return None if self.plan.aggregate is not None else self.choice
+
+    def structure_over_positions(self, hint: str | None) -> Choice | None:
+        """Return the structure for windows that count elements; None with aggregates.
+
+        A ``hint`` replaces the one that the catalog asks for.
+        """
+        if self.plan.aggregate is not None or self.stream.arrivals != "distinct":
+            return self.structure
+        workload = Workload(
+            (TopKRequest(self.windows, self.plan.k + self.plan.offset),), counts=True
+        )
+        available = (Strategy.EACH, Strategy.BLOCKS)
+        asked_for = self.stream.strategy if self.stream.strategy in available else None
+        return choose(workload, available=available, hint=hint or asked_for)
+
+    @property
+    def can_share(self) -> bool:
+        """True if queries with other windows may share its structure: its scores never change."""
+        return (
+            self.plan.aggregate is None
+            and self.service is None
+            and self.stream.arrivals == "distinct"
+        )
+
+    @property
+    def counted_windows(self) -> Windows:
+        """Windows over positions, if the query counts elements."""
+        return self.windows
+
+    @property
+    def late_bound(self) -> float | None:
+        """Bound of the score of a result that an answer may lack because of a late element."""
+        return math.inf
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """Warnings: none."""
+        return ()
+
+    @property
+    def reason(self) -> Diagnostic | None:
+        """Reason for another evaluation than the plan allows: none."""
+        return None
+
+    def warnings_of_open_windows(self) -> tuple[Diagnostic, ...]:
+        """Return a warning if very many windows are open at once."""
+        open_at_once = -(-self.windows.width_ms // self.windows.slide_ms)
+        if open_at_once <= MANY_OPEN:
+            return ()
+        message = (
+            f"up to {open_at_once} windows are open at once, "
+            "and each of them costs something with every STEP"
+        )
+        hint = "take a larger STEP"
+        if self.plan.aggregate is None:
+            hint += (
+                ', or set arrivals = "distinct" for the stream '
+                "if none of its records replaces another"
+            )
+        span = self.plan.window.name.span
+        return (Diagnostic("many-windows", message, span, hint, severity="warning"),)
+
+    @property
     def streams(self) -> tuple[Stream, ...]:
         """Stream that the query reads."""
         return (self.stream,)
@@ -100,6 +168,24 @@ class BoundWindowed:
     remotes: tuple[BoundRemote, ...]
     graphs: tuple[StaticGraph, ...]
     reason: Diagnostic | None = None
+
+    structure: ClassVar[Choice | None] = None
+    can_share: ClassVar[bool] = False
+    late_bound: ClassVar[float | None] = None
+    warnings: ClassVar[tuple[Diagnostic, ...]] = ()
+
+    def structure_over_positions(self, hint: str | None) -> Choice | None:
+        """Return None: there are no candidates."""
+        return None
+
+    @property
+    def counted_windows(self) -> Windows:
+        """Windows over positions, if the query counts elements."""
+        return self.windows[0].windows
+
+    def warnings_of_open_windows(self) -> tuple[Diagnostic, ...]:
+        """Return no warning: only the window that closes costs something."""
+        return ()
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -138,46 +224,28 @@ class BoundCounted:
     @property
     def windows(self) -> Windows:
         """Windows over the elements' positions."""
-        return (
-            self.query.windows
-            if isinstance(self.query, BoundQuery)
-            else self.query.windows[0].windows
-        )
+        return self.query.counted_windows
+
+    can_share: ClassVar[bool] = False
 
     @property
-    def choice(self) -> Choice | None:
+    def reason(self) -> Diagnostic | None:
+        """Reason for another evaluation than the plan allows, if there is one."""
+        return self.query.reason
+
+    @property
+    def structure(self) -> Choice | None:
         """Structure that keeps the candidates, and the reason.
 
         None for whole windows or aggregates.
         """
-        query = self.query
-        if isinstance(query, BoundWindowed) or query.plan.aggregate is not None:
-            return None
-        if query.stream.arrivals != "distinct":
-            return query.choice
-        workload = Workload(
-            (TopKRequest(query.windows, query.plan.k + query.plan.offset),), counts=True
-        )
-        available = (Strategy.EACH, Strategy.BLOCKS)
-        asked_for = self.stream.strategy if self.stream.strategy in available else None
-        return choose(workload, available=available, hint=self.hint or asked_for)
+        return self.query.structure_over_positions(self.hint)
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """Warnings about a query that is legal but likely to cost more than expected."""
-        open_at_once = -(-self.windows.width_ms // self.windows.slide_ms)
-        is_cheap = self.choice is not None and self.choice.strategy is Strategy.BLOCKS
-        if isinstance(self.query, BoundWindowed) or is_cheap or open_at_once <= MANY_OPEN:
-            return ()
-        message = f"up to {open_at_once} windows are open at once, and each of them costs something with every STEP"
-        hint = "take a larger STEP"
-        if self.query.plan.aggregate is None:
-            hint += ', or set arrivals = "distinct" for the stream if none of its records replaces another'
-        return (
-            Diagnostic(
-                "many-windows", message, self.query.plan.window.name.span, hint, severity="warning"
-            ),
-        )
+        is_cheap = self.structure is not None and self.structure.strategy is Strategy.BLOCKS
+        return () if is_cheap else self.query.warnings_of_open_windows()
 
 
 Bound = BoundQuery | BoundWindowed | BoundCounted
@@ -347,7 +415,10 @@ def _check_refresh(
             message = (
                 f'the stream has keys = "executors", where the service\'s {what} cannot be had'
             )
-            hint = 'set an AT- policy without refill for the service, or keys = "driver" for the stream'
+            hint = (
+                "set an AT- policy without refill for the service, "
+                'or keys = "driver" for the stream'
+            )
             found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
 
 
@@ -359,8 +430,14 @@ def _check_strategy(plan: TopKPlan, window: BoundWindow, found: list[Diagnostic]
     try:
         choose(Workload((asked,), changes=True), hint=window.stream.strategy)
     except HintError as error:
-        message = f'the stream has strategy = "{window.stream.strategy}", but a remote\'s values change: {error}'
-        hint = "leave strategy out for the stream, or read it under another name, with a section of its own"
+        message = (
+            f'the stream has strategy = "{window.stream.strategy}", '
+            f"but a remote's values change: {error}"
+        )
+        hint = (
+            "leave strategy out for the stream, "
+            "or read it under another name, with a section of its own"
+        )
         found.append(Diagnostic("strategy", message, plan.service.iri.span, hint))
 
 

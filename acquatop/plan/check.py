@@ -29,16 +29,14 @@ def check_query(
     analysis = analyse(text, prefixes=prefixes, functions=functions, bare_unit=bare_unit, file=file)
     if catalog is None or analysis.plan is None:
         return analysis
-    from acquatop.plan.bind import BoundCounted, BoundWindowed, bind_plan
+    from acquatop.plan.bind import bind_plan
 
     try:
         bound = bind_plan(analysis.plan, catalog, text=text, file=file)
     except QueryError as error:
         return replace(analysis, plan=None, diagnostics=analysis.diagnostics + error.diagnostics)
-    if isinstance(bound, BoundCounted):
-        analysis = replace(analysis, diagnostics=analysis.diagnostics + bound.warnings)
-        bound = bound.query
-    if isinstance(bound, BoundWindowed) and bound.reason is not None:
+    analysis = replace(analysis, diagnostics=analysis.diagnostics + bound.warnings)
+    if bound.reason is not None:
         return replace(analysis, plan=bound.plan, reason=bound.reason)
     return analysis
 
@@ -81,16 +79,12 @@ def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] 
     if catalog is None or analysis.plan is None:
         return None
     from acquatop.catalog.vocabulary import Strategy
-    from acquatop.plan.bind import BoundCounted, BoundQuery, bind_plan
+    from acquatop.plan.bind import bind_plan
     from acquatop.plan.grouping import can_share, choice_among, fewest_that_share
 
     bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
-    if isinstance(bound, BoundCounted):
-        return None if bound.choice is None else _chosen(bound.choice)
-    if not isinstance(bound, BoundQuery) or bound.plan.aggregate is not None:
-        return None
     if not can_share(bound):
-        return _chosen(bound.choice)
+        return None if bound.structure is None else _chosen(bound.structure)
     choice, fewest = choice_among(bound), fewest_that_share(bound)
     if fewest is None or fewest == 1:
         return _chosen(choice)

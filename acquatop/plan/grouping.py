@@ -20,12 +20,7 @@ def can_share(bound: Bound) -> TypeGuard[BoundQuery]:
 
     Its scores must never change.
     """
-    return (
-        isinstance(bound, BoundQuery)
-        and bound.plan.aggregate is None
-        and bound.service is None
-        and bound.stream.arrivals == "distinct"
-    )
+    return bound.can_share
 
 
 def choice_among(bound: BoundQuery, others: Iterable[BoundQuery] = ()) -> Choice:
@@ -93,4 +88,5 @@ def _same_content_key(bound: BoundQuery) -> str:
 def _shared_key(bound: BoundQuery) -> str:
     """Return the key of queries with the same pattern and the same score."""
     score = bound.plan.score
-    return f"shared: {(bound.stream.iri, bound.matcher.signature, score.expression, score.condition, score.descending)!r}"
+    ranked_by = (score.expression, score.condition, score.descending)
+    return f"shared: {(bound.stream.iri, bound.matcher.signature, *ranked_by)!r}"

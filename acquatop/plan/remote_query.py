@@ -49,7 +49,10 @@ def star_of(group: Group, key: str | None, predicates: Collection[str]) -> Star 
     columns: dict[str, str] = {}
     constants: dict[str, str] = {}
     if key is None:
-        message = "a service of records is asked by key: its pattern must share a variable with what surrounds it"
+        message = (
+            "a service of records is asked by key: "
+            "its pattern must share a variable with what surrounds it"
+        )
         return Diagnostic("unsupported", message, group.span)
     for element in group.elements:
         match element:
@@ -66,7 +69,10 @@ def star_of(group: Group, key: str | None, predicates: Collection[str]) -> Star 
             ):
                 constants[predicate] = from_ast(term)
             case _:
-                message = f"a service of records answers patterns such as ?{key} :property ?value, and nothing else"
+                message = (
+                    "a service of records answers patterns such as "
+                    f"?{key} :property ?value, and nothing else"
+                )
                 hint = "write each variable and property once, and FILTER outside of the SERVICE"
                 return Diagnostic("unsupported", message, element.span, hint)
     return Star(key, columns, constants)
@@ -76,7 +82,10 @@ def _not_of_the_star(
     element: TriplePattern, subject: str, key: str, predicate: str, predicates: Collection[str]
 ) -> Diagnostic:
     if subject != key:
-        message = f"a service of records answers patterns around ?{key}, by which it is asked, and not ?{subject}"
+        message = (
+            f"a service of records answers patterns around ?{key}, "
+            f"by which it is asked, and not ?{subject}"
+        )
         return Diagnostic("unsupported", message, element.span)
     near = nearest(predicate, predicates)
     listed = ", ".join(f"<{each}>" for each in predicates) or "none"

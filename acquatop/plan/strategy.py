@@ -143,7 +143,8 @@ def choose(
         return Choice(strategy, "scores never change, so what is dropped is never missed", expected)
     count = len(workload.asked)
     queries = "one query" if count == 1 else f"{count} queries"
-    why = f"{queries}: about {expected[strategy]:,.0f} ns an arrival, otherwise {expected[others[0]]:,.0f}"
+    taken, other = expected[strategy], expected[others[0]]
+    why = f"{queries}: about {taken:,.0f} ns an arrival, otherwise {other:,.0f}"
     return Choice(strategy, why, expected)
 
 
@@ -170,7 +171,8 @@ def _hinted(workload: Workload, hint: str, available: Collection[Strategy]) -> C
     strategy = Strategy(hint)
     if strategy in (Strategy.SHARED, Strategy.BLOCKS) and not workload.is_steady:
         raise HintError(
-            f"{hint} is for scores that never change, of arrivals that replace none: take pane-dominance"
+            f"{hint} is for scores that never change, of arrivals that replace none: "
+            "take pane-dominance"
         )
     if strategy is Strategy.BLOCKS and not workload.counts_arrivals:
         raise HintError(

@@ -13,11 +13,12 @@ from acquatop.topk.contract import Certainty, Top
 def certify(
     operator: TopKOperator, window: int, top: Top, fetched: frozenset[str], ambiguous: int = 0
 ) -> Certificate:
-    """Return the certificate of an answer that a remote has a part in; ``fetched`` are the keys fetched just now.
+    """Return the certificate of an answer that a remote has a part in.
 
-    The bar is the merit of the last result, or minus infinity if there are fewer than k. Solutions that cannot reach
-    it cannot matter. ``ambiguous`` counts the solutions that the remote had besides those used. If there are any,
-    another answer was possible, so none is exact.
+    ``fetched`` are the keys fetched just now. The bar is the merit of the last result, or minus
+    infinity if there are fewer than k. Solutions that cannot reach it cannot matter. ``ambiguous``
+    counts the solutions that the remote had besides those used. If there are any, another answer
+    was possible, so none is exact.
     """
     bar = float(top.merits[-1]) if len(top) == operator.k else -math.inf
     reaches = operator.without_value(window, bar).tolist()

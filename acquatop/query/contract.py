@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.unanswered import Unanswered
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.plan.bind import Bound
 from acquatop.windows import Windows
@@ -81,15 +82,15 @@ class Evaluation(Protocol):
         ``names`` are the queries when it was reduced.
         """
 
-    def advance(self, tick: Tick) -> Iterator[Answer]:
-        """Yield the answers that are due at a watermark, oldest first.
+    def advance(self, tick: Tick) -> Iterator[Answer | Unanswered]:
+        """Yield the answers that are due at a watermark, oldest first, and what has none.
 
         A query's windows begin with the first that holds a record of the stream, or with the first
         after the stream's start if the catalog gives one. Of more than ``MAX_EMPTY_WINDOWS`` empty
         windows in a row at most the first is answered. The next answer counts the others.
         """
 
-    def finish(self, stream: str) -> Iterator[Answer]:
+    def finish(self, stream: str) -> Iterator[Answer | Unanswered]:
         """Yield the answers that are due when a stream ends.
 
         With the last stream, these are all that are left.
@@ -109,8 +110,3 @@ class Evaluation(Protocol):
 
     def sizes(self, name: str) -> Sizes:
         """Return the number of objects held for a query."""
-
-
-def next_close(windows: Sequence[tuple[Windows, int | None]], time_ms: int) -> int | None:
-    """Return the time at which the next of some windows closes after ``time_ms``."""
-    return min((each.bounds(each.first(time_ms + 1))[1] for each, _ in windows), default=None)

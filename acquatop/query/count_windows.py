@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from acquatop.answer.answer import Answer, Status
+from acquatop.answer.unanswered import Unanswered
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
 from acquatop.ingest.reduce.records import RECORDS
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
+from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.query.contract import Evaluation, Sizes, Tick
 from acquatop.query.counters import WindowCounters
 from acquatop.query.element_positions import Positions
@@ -22,6 +25,10 @@ from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
 from acquatop.windows import Windows
 from replica.clocks import Clock
+
+OpenWhole = Callable[..., SparqlEvaluation]
+"""Function that opens the evaluation of whole windows."""
+_Open = Callable[[BoundCounted, Clock, Positions], Evaluation]
 
 _MILLISECONDS = Windows(width_ms=1, slide_ms=1)
 """Window for each millisecond: it closes when its events have their positions."""
@@ -40,17 +47,28 @@ class CountedEvaluation:
     A late element has no position. Answers of windows that should have held it are approximate.
     """
 
-    def __init__(self, bound: BoundCounted, *, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        bound: BoundCounted,
+        *,
+        clock: Clock = time.monotonic,
+        open_whole: OpenWhole = SparqlEvaluation,
+    ) -> None:
         self.slide_ms = math.inf
         self.names: Sequence[str] = [bound.name]
         self._bound = replace(bound.query, name=bound.name)
         self._iri = bound.stream.iri
         self._clock = clock
-        self._is_topk = isinstance(bound.query, BoundQuery)
+        self._late_bound = bound.query.late_bound
         self._says_all = bound.plan.output == "RSTREAM"
         self._positions = Positions(bound.windows.width_ms, bound.stream.start_ms)
-        self._work = _work(replace(bound, query=self._bound), clock, self._positions)
-        self._tally = WindowCounters()
+        over_positions: Mapping[type, _Open] = {
+            BoundQuery: _best,
+            BoundWindowed: partial(_whole, open_whole),
+        }
+        inner = replace(bound, query=self._bound)
+        self._work = over_positions[type(bound.query)](inner, clock, self._positions)
+        self._counters = WindowCounters()
 
     # Queries come and go --------------------------------------------------------------------------
 
@@ -93,37 +111,43 @@ class CountedEvaluation:
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Buffer records until they get their positions."""
         for batch in parts[0].table.to_batches():
-            self._tally.count(batch)
-            self._tally.late += self._positions.add(batch)
+            self._counters.count(batch)
+            self._counters.late += self._positions.add(batch)
 
     # Answers out ----------------------------------------------------------------------------------
 
-    def advance(self, tick: Tick) -> Iterator[Answer]:
+    def advance(self, tick: Tick) -> Iterator[Answer | Unanswered]:
         """Yield the answers of windows that close with an element up to the watermark.
 
         The oldest answers come first.
         """
         return self._go_on(tick.watermark_ms, tick.due_at)
 
-    def finish(self, stream: str) -> Iterator[Answer]:
+    def finish(self, stream: str) -> Iterator[Answer | Unanswered]:
         """Yield the answers of the windows that close with an element that has come."""
         return self._go_on(None, self._clock())
 
-    def _go_on(self, until_ms: int | None, due_at: float) -> Iterator[Answer]:
+    def _go_on(self, until_ms: int | None, due_at: float) -> Iterator[Answer | Unanswered]:
         elements = self._positions.take_until(until_ms)
         if elements is None:
             return
         parts = list(reduced(elements, self._work.reducers(self._iri)))
         self._work.add(self._iri, parts, self.names)
         for answer in self._work.advance(Tick(self._iri, self._positions.count, due_at)):
-            if self._says_all or answer.rows or answer.triples or answer.boolean:
-                yield self._timed(answer)
+            opens_ms, closes_ms = self._times(answer)
+            if isinstance(answer, Unanswered):
+                yield replace(answer, opens_ms=opens_ms, closes_ms=closes_ms)
+            elif self._says_all or answer.rows or answer.triples or answer.boolean:
+                yield self._timed(answer, opens_ms, closes_ms)
 
-    def _timed(self, answer: Answer) -> Answer:
+    def _times(self, window: Answer | Unanswered) -> tuple[int, int]:
+        """Return the times in place of the positions at which a window opens and closes."""
+        oldest, newest = max(1, window.opens_ms + 1), window.closes_ms
+        return self._positions.time_of(oldest) - 1, self._positions.time_of(newest)
+
+    def _timed(self, answer: Answer, opens_ms: int, closes_ms: int) -> Answer:
         """Return an answer with times in place of positions, and with the stream's counts."""
-        oldest, newest = max(1, answer.opens_ms + 1), answer.closes_ms
-        counts = self._tally.take(answer.counts.unscored)
-        opens_ms, closes_ms = self._positions.time_of(oldest) - 1, self._positions.time_of(newest)
+        newest, counts = answer.closes_ms, self._counters.take(answer.counts.unscored)
         answer = replace(
             answer, opens_ms=opens_ms, closes_ms=closes_ms, counts=counts, counts_elements=True
         )
@@ -133,7 +157,7 @@ class CountedEvaluation:
             answer,
             status=Status.APPROXIMATE,
             reason="something that belongs into a window came too late",
-            bound=math.inf if self._is_topk else None,
+            bound=self._late_bound,
         )
 
     # Snapshots ------------------------------------------------------------------------------------
@@ -143,7 +167,7 @@ class CountedEvaluation:
         parts = {
             "positions": self._positions.snapshot(),
             "work": self._work.snapshot(),
-            "tally": self._tally.snapshot(),
+            "tally": self._counters.snapshot(),
         }
         return pack_parts(parts)
 
@@ -157,18 +181,22 @@ class CountedEvaluation:
             parts = unpack_parts(snapshot)
             self._positions.resume(parts["positions"])
             self._work.resume(parts["work"])
-            self._tally = WindowCounters.restore(parts["tally"])
+            self._counters.resume(parts["tally"])
 
     def sizes(self, name: str) -> Sizes:
         """Return the sizes of the evaluation over positions."""
         return self._work.sizes(name)
 
 
-def _work(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
-    """Return the evaluation of a query over positions."""
-    query, choice = bound.query, bound.choice
-    if not isinstance(query, BoundQuery):
-        return SparqlEvaluation(query, clock=clock, instant=positions.time_of)
-    if choice is not None and choice.strategy is Strategy.BLOCKS:
+def _best(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
+    query: Any = bound.query
+    if bound.structure is not None and bound.structure.strategy is Strategy.BLOCKS:
         return PerElementEvaluation(query, clock=clock)
     return TopKEvaluation(query, None, clock=clock)
+
+
+def _whole(
+    open_whole: OpenWhole, bound: BoundCounted, clock: Clock, positions: Positions
+) -> Evaluation:
+    query: Any = bound.query
+    return open_whole(query, clock=clock, instant=positions.time_of)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
 
 import pyarrow as pa
 
@@ -17,11 +16,13 @@ _KIND, _VERSION = "tally", 1
 class WindowCounters:
     """Events, faults, late items and skipped windows since the last answer.
 
-    >>> tally = WindowCounters()
-    >>> tally.late += 2
-    >>> tally.take(unscored=1), tally.take().late
+    >>> counters = WindowCounters()
+    >>> counters.late += 2
+    >>> counters.take(unscored=1), counters.take().late
     (Counts(events=0, late=2, bad={}, unscored=1, ambiguous=0, skipped=0, rejected={}), 0)
     """
+
+    _bad: dict[str, int]
 
     def __init__(self) -> None:
         self._clear()
@@ -58,18 +59,15 @@ class WindowCounters:
         }
         return pack(_KIND, _VERSION, State(settings, {}))
 
-    @classmethod
-    def restore(cls, snapshot: bytes) -> Self:
-        """Return the object of a snapshot; raises ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot; raises ``SnapshotError`` for any other bytes."""
         settings = unpack(_KIND, _VERSION, snapshot).settings
-        restored = cls()
         with reading():
-            restored._events, restored.late = settings["events"], settings["late"]
-            restored._bad, restored.skipped = dict(settings["bad"]), settings["skipped"]
-        return restored
+            self._events, self.late = settings["events"], settings["late"]
+            self._bad, self.skipped = dict(settings["bad"]), settings["skipped"]
 
     def _clear(self) -> None:
         self.late = 0
         self.skipped = 0
         self._events = 0
-        self._bad: dict[str, int] = {}
+        self._bad = {}

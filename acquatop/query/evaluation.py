@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,12 +17,11 @@ from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.in_driver import AggregatesInDriver
 from acquatop.query.aggregates.in_executors import AggregatesInExecutors
 from acquatop.query.content import Buffered, Content, PaneFollower, SolutionContent
-from acquatop.query.contract import Sizes, Tick, next_close
-from acquatop.query.counters import WindowCounters
+from acquatop.query.contract import Sizes, Tick
 from acquatop.query.joined_remote import JoinedRemote, remote_of
 from acquatop.query.member import Member
 from acquatop.query.ranking import TopKOperator
-from acquatop.query.schedule import Schedule
+from acquatop.query.schedule.one_window import OneWindow
 from acquatop.query.topk.content import CandidateContent
 from acquatop.refresh.replica_refresh import RankingNeeds
 from acquatop.topk.snapshot import pack_parts, unpack_parts
@@ -60,10 +60,9 @@ class TopKEvaluation:
         self._windows = bound.windows
         self._clock = clock
         self._wall_clock = wall_clock
-        self._remote = remote_of(bound, maintainer, rankers, random, expects=expects)
-        self._schedule = Schedule(bound.windows)
+        self._remote = remote_of(bound, maintainer, rankers, random, clock=clock, expects=expects)
+        self._schedule = OneWindow(bound.windows)
         self._content = _content_of(bound, self._remote, scattered, hashes)
-        self._tally = WindowCounters()
         self._open: int | None = None
         """First window that is open; None before the first close."""
         self._resumed: Mapping[str, bytes] = {}
@@ -79,7 +78,7 @@ class TopKEvaluation:
         """Add a member, from the first window on that opens at a time or later."""
         assert isinstance(bound, BoundQuery)
         time_ms = after_ms.get(bound.stream.iri)
-        self._enrol(bound, None if time_ms is None else self._schedule.first_after(time_ms))
+        self._enrol(bound, None if time_ms is None else self._schedule.cursor.first_after(time_ms))
 
     def resume_query(self, bound: Bound) -> bool:
         """Continue a member of the snapshot."""
@@ -122,19 +121,20 @@ class TopKEvaluation:
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Take in one partition."""
         (part,) = parts
-        self._tally.note(part.facts.events, part.facts.bad or {})
+        self._schedule.counters.note(part.facts.events, part.facts.bad or {})
         self._schedule.note(part.panes, part.facts.earliest_ms)
-        self._tally.late += self._content.add(part, names, self._schedule.closed)
+        closed = self._schedule.cursor.closed
+        self._schedule.counters.late += self._content.add(part, names, closed)
 
     # Answers out ----------------------------------------------------------------------------------
 
     def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
         """Return the windows, and the last that has closed."""
-        return [(self._windows, self._schedule.closed)]
+        return self._schedule.windows(stream)
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the close of the next window."""
-        return next_close(self.windows(stream), time_ms)
+        return self._schedule.due_after(stream, time_ms)
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers of all windows that close at the watermark or before it."""
@@ -144,17 +144,18 @@ class TopKEvaluation:
         if first is None:
             return
         self._open_from(first)
-        for window, is_skipped in self._schedule.due(tick.watermark_ms):
+        for due in self._schedule.due(tick.watermark_ms):
+            (window,) = due.closed.values()
             self._content.complete(window)
-            if not is_skipped:
+            if not due.is_skipped:
                 yield from self._evaluate(window, tick)
             self._open_from(window + 1)
 
     def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers of all windows that still hold records."""
-        last_close_ms = self._schedule.last_close_ms()
-        if last_close_ms is not None:
-            yield from self.advance(Tick(stream, last_close_ms, self._clock()))
+        until_ms = self._schedule.end(stream)
+        if until_ms > -math.inf:
+            yield from self.advance(Tick(stream, int(until_ms), self._clock()))
 
     def _evaluate(self, window: int, tick: Tick) -> Iterator[Answer]:
         opens_ms, closes_ms = self._windows.bounds(window)
@@ -202,8 +203,7 @@ class TopKEvaluation:
         self._content.open_from(window)
 
     def _take_counts(self, refreshed: Refreshed) -> Counts:
-        self._tally.skipped += self._schedule.take_skipped()
-        return self._tally.take(0, refreshed.ambiguous, refreshed.rejected)
+        return self._schedule.counters.take(0, refreshed.ambiguous, refreshed.rejected)
 
     def sizes(self, name: str) -> Sizes:
         """Return the number of candidates of a member, and of keys in the replica."""
@@ -217,7 +217,6 @@ class TopKEvaluation:
         return pack_parts(
             {
                 **self._schedule.snapshot(),
-                "tally": self._tally.snapshot(),
                 **self._remote.refresh.snapshot(),
                 **self._content.snapshot(),
                 **{f"member {name}": member.snapshot() for name, member in self.members.items()},
@@ -228,7 +227,6 @@ class TopKEvaluation:
         """Restore a snapshot of an evaluation with the same arguments."""
         parts = unpack_parts(snapshot)
         self._schedule.resume(parts)
-        self._tally = WindowCounters.restore(parts["tally"])
         # The content looks up the rows of its keys, so the replica comes first.
         self._remote.refresh.resume(parts)
         self._content.resume(parts)

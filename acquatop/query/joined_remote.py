@@ -10,6 +10,7 @@ from acquatop.plan.bind import BoundQuery
 from acquatop.query.ranking import TopKOperator
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts, ReplicaFacts
 from acquatop.refresh.replica_refresh import NoRefresh, ReplicaRefresh, WindowRefresh
+from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import RankerRegistry
 from replica.store import ReplicaStore
@@ -97,6 +98,7 @@ def remote_of(
     rankers: RankerRegistry,
     random: np.random.Generator | None,
     *,
+    clock: Clock,
     expects: bool,
 ) -> JoinedRemote:
     """Return the remote of a query, or the stream alone."""
@@ -105,6 +107,6 @@ def remote_of(
     assert bound.service is not None
     random = random or np.random.default_rng(0)
     refresh = ReplicaRefresh(
-        bound.service, maintainer, rankers, random, slide_ms=bound.windows.slide_ms
+        bound.service, maintainer, rankers, random, slide_ms=bound.windows.slide_ms, clock=clock
     )
     return ReplicaRemote(maintainer, refresh, expects=expects)

@@ -13,11 +13,10 @@ from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.query.aggregates.executor_content import RunTasks
 from acquatop.query.aggregates.on_executors import scattered_content
 from acquatop.query.contract import Evaluation
-from acquatop.query.count_windows import CountedEvaluation
+from acquatop.query.count_windows import CountedEvaluation, OpenWhole
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.shared.evaluation import SharedEvaluation
 from acquatop.query.sparql.evaluation import SparqlEvaluation
-from acquatop.query.sparql.quad_store import OpenEngine
 from acquatop.query.sparql.worker_engine import WorkerEngine
 from acquatop.refresh.open_replicas import Replicas
 from replica.clocks import Clock
@@ -70,21 +69,18 @@ def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Eva
 
 def _sparql(bound: BoundWindowed, key: str, resources: Resources, load: bool) -> Evaluation:
     replicas = resources.replicas.open_all(bound, load=load)
-    return SparqlEvaluation(
-        bound,
-        replicas,
-        clock=resources.clock,
-        rankers=resources.rankers,
-        open_engine=_worker_engine(resources),
-    )
+    open_whole = _in_workers(resources)
+    return open_whole(bound, replicas, clock=resources.clock, rankers=resources.rankers)
 
 
 def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) -> Evaluation:
-    return CountedEvaluation(bound, clock=resources.clock)
+    return CountedEvaluation(bound, clock=resources.clock, open_whole=_in_workers(resources))
 
 
-def _worker_engine(resources: Resources) -> OpenEngine:
-    return functools.partial(WorkerEngine, limits=resources.limits)
+def _in_workers(resources: Resources) -> OpenWhole:
+    limits = resources.limits
+    open_engine = functools.partial(WorkerEngine, limits=limits)
+    return functools.partial(SparqlEvaluation, open_engine=open_engine, failures=limits.failures)
 
 
 KINDS: Mapping[type, Callable[[Any, str, Resources, bool], Evaluation]] = {

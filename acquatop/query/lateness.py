@@ -8,7 +8,7 @@ import numpy as np
 
 from acquatop.ingest.scoring import BoolArray
 from acquatop.topk.contract import IntArray
-from acquatop.topk.shared.moments import BEFORE_ALL
+from acquatop.topk.shared.periodic_times import BEFORE_ALL
 from acquatop.windows import Windows
 
 

@@ -18,8 +18,9 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.solutions import Solutions
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.plan.bind import Bound, BoundQuery
-from acquatop.query.contract import Sizes, Tick, next_close
-from acquatop.query.held_solutions import HeldSolutions
+from acquatop.query.contract import Sizes, Tick
+from acquatop.query.schedule.every_position import EveryPosition
+from acquatop.query.solution_terms import SolutionTerms
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import NONE, Changes
@@ -54,7 +55,7 @@ class PerElementEvaluation:
         self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time
     ) -> None:
         self._bound = bound
-        self._windows = bound.windows
+        self._schedule = EveryPosition(bound.windows)
         self.slide_ms = bound.windows.slide_ms
         self._clock = clock
         self._k = bound.plan.k + bound.plan.offset
@@ -70,7 +71,7 @@ class PerElementEvaluation:
         self._skyline = BlockSkyline(self._k, bound.windows.width_ms)
         self._base = 1
         """Position of the first element that the skyline has seen."""
-        self._held = HeldSolutions(bound.plan.stream_variables)
+        self._terms = SolutionTerms(bound.plan.stream_variables)
         self._changes: deque[tuple[int, int, float, int]] = deque()
         """Unanswered changes of the best: (after element, entered, its merit, left)."""
         self._best: dict[int, float] = {}
@@ -78,7 +79,6 @@ class PerElementEvaluation:
         """Bindings shown for each of the best, and its score."""
         self._shown: tuple[Row, ...] | None = None
         self._unscored: IntArray = np.empty(0, dtype=np.int64)
-        self._next = 0
         self._has_resumed = False
 
     @property
@@ -98,18 +98,18 @@ class PerElementEvaluation:
 
     def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
         """Return the windows over positions, and the last that has closed."""
-        return [(self._windows, self._next - 1 if self._next else None)]
+        return self._schedule.windows(stream)
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the position at which the next window closes."""
-        return next_close(self.windows(stream), time_ms)
+        return self._schedule.due_after(stream, time_ms)
 
     def close(self) -> None:
         """Do nothing: there are no other resources."""
 
     def sizes(self, name: str) -> Sizes:
         """Return the number of solutions that are held."""
-        return Sizes(len(self._held))
+        return Sizes(len(self._terms))
 
     # Elements in ----------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class PerElementEvaluation:
         merits = np.full(facts.events, np.nan)
         merits[positions - facts.earliest_ms] = scored
         self._note(self._skyline.add(merits))
-        self._held.add(solutions)
+        self._terms.add(solutions)
         self._unscored = np.concatenate((self._unscored, positions[np.isnan(scored)]))
 
     def _note(self, changes: Changes) -> None:
@@ -149,9 +149,8 @@ class PerElementEvaluation:
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers of all windows that close up to a position, oldest first."""
-        first, self._next = self._next, self._windows.first(tick.watermark_ms + 1)
-        for window in self._due(first, self._next):
-            opens, closes = self._windows.bounds(window)
+        for window in self._windows_to_answer(self._schedule.due(tick.watermark_ms)):
+            opens, closes = self._bound.windows.bounds(window)
             if self._has_changed(closes) or self._shown is None:
                 self._shown = tuple(self._rows())
             closed = ClosedWindow(window, opens, closes, tick.due_at)
@@ -159,20 +158,20 @@ class PerElementEvaluation:
             yield self._assembly.answer(
                 closed, result, _EXACT, Counts(unscored=self._count_unscored(opens, closes))
             )
-        gone = int(
-            np.searchsorted(self._unscored, self._windows.bounds(self._next)[0], side="right")
-        )
+        opens = self._schedule.next_open_ms
+        gone = int(np.searchsorted(self._unscored, opens, side="right"))
         self._unscored = self._unscored[gone:]
-        self._held.trim(lambda: self._skyline.held() + self._base)
+        self._terms.trim(lambda: self._skyline.held() + self._base)
 
-    def _due(self, first: int, end: int) -> Iterable[int]:
-        """Return the windows to answer."""
-        if self._bound.plan.output == "RSTREAM":
-            return range(first, end)
-        moments = np.array([after for after, *_ in self._changes], dtype=np.int64)
-        windows = np.unique(self._windows.spans(moments)[0])
-        due: list[int] = windows[windows < end].tolist()
-        return due
+    def _windows_to_answer(self, due: Iterable[range]) -> Iterator[int]:
+        """Yield the windows to answer of those that are due: all, or those with changes."""
+        for windows in due:
+            if self._bound.plan.output == "RSTREAM":
+                yield from windows
+            else:
+                moments = np.array([after for after, *_ in self._changes], dtype=np.int64)
+                changed = np.unique(self._bound.windows.spans(moments)[0])
+                yield from changed[changed < windows.stop].tolist()
 
     def _has_changed(self, closes: int) -> bool:
         """Update the best to those of a window; return True if they have changed."""
@@ -199,7 +198,7 @@ class PerElementEvaluation:
         if known is not None:
             return known
         score = self._rendering.score_of(merit)
-        return self._rendering.bindings(self._held.terms(position), score), score
+        return self._rendering.bindings(self._terms.terms(position), score), score
 
     def _count_unscored(self, opens: int, closes: int) -> int:
         """Return the number of a window's elements that have no score."""
@@ -214,7 +213,7 @@ class PerElementEvaluation:
     def snapshot(self) -> bytes:
         """Return the whole state. O(n)."""
         skyline = self._skyline
-        settings = {"next": self._next, "count": self._base + skyline.position - 1}
+        settings = {"next": self._schedule.next, "count": self._base + skyline.position - 1}
         after, entered, merits, left = (
             zip(*self._changes, strict=True) if self._changes else ((), (), (), ())
         )
@@ -237,7 +236,7 @@ class PerElementEvaluation:
             "output": self._assembly.snapshot(),
         }
         return pack_parts(
-            {**parts, "held": pack_table(self._held.table())} if len(self._held) else parts
+            {**parts, "held": pack_table(self._terms.table())} if len(self._terms) else parts
         )
 
     def resume(self, snapshot: bytes) -> None:
@@ -246,11 +245,9 @@ class PerElementEvaluation:
             parts = unpack_parts(snapshot)
             state = unpack(_KIND, _VERSION, parts["state"])
             merits, best = state.tables["window"]["merits"], state.tables["best"]
-            self._next, self._base = (
-                state.settings["next"],
-                state.settings["count"] + 1 - len(merits),
-            )
-            self._skyline = BlockSkyline(self._k, self._windows.width_ms)
+            self._schedule.resume(state.settings["next"])
+            self._base = state.settings["count"] + 1 - len(merits)
+            self._skyline = BlockSkyline(self._k, self._bound.windows.width_ms)
             self._skyline.add(merits)
             self._unscored = state.tables["unscored"]["positions"]
             self._best = dict(zip(best["positions"].tolist(), best["merits"].tolist(), strict=True))
@@ -260,7 +257,7 @@ class PerElementEvaluation:
             )
             self._changes = deque(zip(*columns, strict=True))
             if "held" in parts:
-                self._held.resume(unpack_table(parts["held"]))
+                self._terms.resume(unpack_table(parts["held"]))
             self._assembly.resume(parts["output"])
         self._has_resumed = True
 

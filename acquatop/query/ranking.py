@@ -46,7 +46,7 @@ class TopKOperator(Ranked, Protocol):
         """Score of solutions."""
 
     def wanted(self, window: int, inquiry: Inquiry) -> Wanted:
-        """Return the keys to ask the remote for in a window, of each kind all or the first ``limit``.
+        """Return the keys to ask the remote for in a window: of each kind all, or the first.
 
         Held are the K+N candidates and, if asked for, others of the window's best that could become
         results, as far as they are known.

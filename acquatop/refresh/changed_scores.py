@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.topk.contract import FloatArray, IntArray
 from replica.freshness.change_model import ChangeModel
+from replica.view import KnownValues
 
 _DOUBT = 0.02
 """Share of draws in which a changed value may be any, so that unlikely candidates count, too."""
-
-
-class KnownValues(Protocol):
-    """Parts of a replica that draws read."""
-
-    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers; NaN if there is none."""
 
 
 class ChangedMerits:

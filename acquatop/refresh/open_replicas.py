@@ -28,18 +28,19 @@ from replica.clocks import Clock, EventTime, SteadyTime
 from replica.feeds.contract import Feed
 from replica.feeds.subscription import Subscription
 from replica.http.client import HttpClient
-from replica.maintainer import Maintainer, Store
+from replica.maintainer import Maintainer
 from replica.remotes import Remote, RemoteError
 from replica.remotes.records import RecordReader
 from replica.spending.account import Account
 from replica.spending.ledger import Ledger, LedgerError
 from replica.spending.quota import Quota
 from replica.store import ReplicaStore, SolutionStore
+from replica.store.keyed_store import KeyedStore
 
 Progress = Callable[[str, int], None]
 """Callback with a service's IRI and the number of its keys that have been loaded so far."""
 
-StoreT = TypeVar("StoreT", bound=Store)
+StoreT = TypeVar("StoreT", bound=KeyedStore)
 
 _PATIENCE = 0.25
 """Maximum number of seconds to wait for a ledger that another process holds.
@@ -289,7 +290,10 @@ class Replicas:
             if not maintainer.load(tell):
                 _LOG.warning("<%s> has nothing that matches: %s", service.iri, question.text)
         except RemoteError as error:
-            hint = f"start it, correct what the catalog says of <{service.iri}>, or set load = false there"
+            hint = (
+                f"start it, correct what the catalog says of <{service.iri}>, "
+                "or set load = false there"
+            )
             raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from replica.store import ReplicaStore, SolutionStore
 
 _KIND, _VERSION = "refresh order", 1
 
+StoreT = TypeVar("StoreT", bound=ReplicaStore | SolutionStore)
+
 
 @runtime_checkable
 class Remembering(Protocol):
@@ -41,7 +43,7 @@ class Remembering(Protocol):
         """Restore a snapshot."""
 
 
-class RefreshOrder:
+class RefreshOrder(Generic[StoreT]):
     """Order in which a ranker asks for a replica's keys.
 
     Unknown keys come first. Keys with values follow in the order of the ranker, which sees them as
@@ -51,7 +53,7 @@ class RefreshOrder:
 
     def __init__(
         self,
-        store: ReplicaStore | SolutionStore,
+        store: StoreT,
         ranker: Ranker,
         *,
         slide_ms: int,
@@ -109,13 +111,8 @@ class RefreshOrder:
         now: float,
         scoring: ReplicaScoring | None,
     ) -> Outlook:
-        known = scoring is not None and len(proposed.parts) == len(scoring.stream_variables)
-        if scoring is None or not known or not isinstance(self._store, ReplicaStore):
-            return no_outlook
-        parts = tuple(part[kept] for part in proposed.parts)
-        return ChangedMerits(
-            scoring, self._store, self._model, rows, parts, now=now, random=self._random
-        )
+        """Return no outlook: merits are not computed from the replica's values."""
+        return no_outlook
 
     def absent_before(self, now: float) -> float:
         """Return the latest time of a request after which an absent key may be asked for again."""
@@ -141,3 +138,22 @@ class RefreshOrder:
     def _due(self, absent: Sequence[str], now: float) -> Iterable[str]:
         is_due = self._store.fetched_at(self._store.rows(absent)) <= self.absent_before(now)
         return [absent[at] for at in np.flatnonzero(is_due).tolist()]
+
+
+class ScoredOrder(RefreshOrder[ReplicaStore]):
+    """Order for keys whose merits follow from the replica's values: rankers see possible merits."""
+
+    def _outlook(
+        self,
+        proposed: Proposed,
+        kept: IntArray,
+        rows: IntArray,
+        now: float,
+        scoring: ReplicaScoring | None,
+    ) -> Outlook:
+        if scoring is None or len(proposed.parts) != len(scoring.stream_variables):
+            return no_outlook
+        parts = tuple(part[kept] for part in proposed.parts)
+        return ChangedMerits(
+            scoring, self._store, self._model, rows, parts, now=now, random=self._random
+        )

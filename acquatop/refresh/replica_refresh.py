@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -13,11 +14,13 @@ import numpy as np
 from acquatop.catalog.services import Service
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.refresh.order import RefreshOrder
-from acquatop.refresh.proposers import proposer_of, ranker_name
+from acquatop.refresh.flow import ReplicaFlow, Request, fetch, order_of
+from acquatop.refresh.order import ScoredOrder
+from acquatop.refresh.proposers import proposer_of
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.budget import Spending
+from replica.clocks import Clock
 from replica.maintainer import Maintainer, Refreshed
 from replica.rankers import RankerRegistry
 from replica.store import ReplicaStore
@@ -29,12 +32,12 @@ NOTHING_REFRESHED = Refreshed(frozenset(), (), Spending(), 0, None)
 class Wanted:
     """Keys that a query wants from the remote.
 
-    ``unknown`` are keys without any value, the most promising first. ``held`` are those of the
-    candidates. ``absent`` are keys without a score although they have been asked for.
+    ``unknown`` are keys without any value, the most promising first. ``candidates`` are those of
+    the candidates. ``absent`` are keys without a score although they have been asked for.
     """
 
     unknown: list[str]
-    held: Proposed
+    candidates: Proposed
     absent: list[str]
 
 
@@ -43,14 +46,14 @@ class Inquiry:
     """Question of a refresh to each ranking: the keys that it wants.
 
     ``limit`` bounds the keys without a value; 0 asks for nothing. Absent keys are wanted only if
-    they were last asked for at ``absent_before`` or earlier. With ``beyond_candidates``, others of
+    they were last asked for at ``absent_before`` or earlier. With ``include_dropped``, others of
     the window's best are wanted besides the candidates. ``touches`` says that the replica has a
     capacity, and has to know the keys that open windows need.
     """
 
     limit: int = 0
     absent_before: float = math.inf
-    beyond_candidates: bool = False
+    include_dropped: bool = False
     touches: bool = False
 
 
@@ -127,17 +130,13 @@ class ReplicaRefresh:
         random: np.random.Generator,
         *,
         slide_ms: int,
+        clock: Clock = time.monotonic,
     ) -> None:
-        refresh = service.refresh
-        self._proposer = proposer_of(refresh.policy, maintainer.store)
-        self._maintainer = maintainer
-        self._order = RefreshOrder(
-            maintainer.store,
-            rankers[ranker_name(refresh.policy)](),
-            slide_ms=slide_ms,
-            ask_absent_after=service.ask_absent_after,
-            random=random,
-        )
+        store = maintainer.store
+        self._proposer = proposer_of(service.refresh.policy, store)
+        order = order_of(ScoredOrder, service, store, rankers, random, slide_ms)
+        self._flow = ReplicaFlow(maintainer, order)
+        self._clock = clock
 
     @property
     def looks_at_panes(self) -> bool:
@@ -150,54 +149,47 @@ class ReplicaRefresh:
 
     def begin(self, window: int, closes_ms: int) -> Inquiry:
         """Begin the refresh of a window that closes; return the question to its rankings."""
-        maintainer = self._maintainer
-        maintainer.begin(closes_ms)
+        self._flow.begin(closes_ms)
         self._proposer.close_before(window)
         return Inquiry(
-            maintainer.budget.items + maintainer.keys_under_way,
-            self._order.absent_before(maintainer.now()),
-            self._proposer.looks_beyond_candidates,
-            touches=maintainer.store.limit is not None,
+            self._flow.most_asked,
+            self._flow.absent_before,
+            self._proposer.includes_dropped,
+            touches=self._flow.evicts,
         )
 
     def touch(self, keys: Iterable[str]) -> None:
         """Keep the values of keys that open windows need."""
-        store = self._maintainer.store
-        store.touch(store.rows(list(keys)))
+        self._flow.touch(keys)
 
     def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
         """Refresh the keys that the window needs most; rankings take turns in naming keys."""
-        return self._maintainer.fetch(
-            _in_turn([self._ordered(window, each) for each in needs]), longest_wait
-        )
+        keys = _in_turn([self._ordered(window, each) for each in needs])
+        until = self._clock() + longest_wait
+        (refreshed,) = fetch([Request(self._flow.maintainer, keys)], until)
+        return refreshed
 
     def _ordered(self, window: int, needs: RankingNeeds) -> list[str]:
-        wanted, now = needs.wanted, self._maintainer.now()
-        proposed = self._proposer.propose(window, wanted.held)
-        return self._order(
+        wanted = needs.wanted
+        proposed = self._proposer.propose(window, wanted.candidates)
+        return self._flow.ordered(
             wanted.unknown,
             proposed,
             wanted.absent,
             window=window,
             k=needs.k,
-            now=now,
             scoring=needs.scoring,
         )
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the replica with its history, the order's random state, the proposer's panes."""
-        parts = {
-            "maintainer": self._maintainer.snapshot(),
-            "order": self._order.snapshot(),
-            "proposer": self._proposer.snapshot(),
-        }
+        parts = {**self._flow.snapshot(), "proposer": self._proposer.snapshot()}
         return {"refresher": pack_parts(parts)}
 
     def resume(self, parts: Mapping[str, bytes]) -> None:
         """Restore the parts of a snapshot."""
         inner = unpack_parts(parts["refresher"])
-        self._maintainer.resume(inner["maintainer"])
-        self._order.resume(inner["order"])
+        self._flow.resume(inner)
         self._proposer.resume(inner["proposer"])
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from acquatop.ingest.terms import to_ast
+from acquatop.refresh.flow import ReplicaFlow, Request
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.proposers import Proposed
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
-from replica.maintainer import InFlight, Maintainer
+from replica.maintainer import Maintainer
 from replica.store import Solution, SolutionStore
 from rspql.ast import Group, Iri, Literal, ServicePattern, TriplePattern, Values, Variable, walk
 from rspql.plan import RemotePart
@@ -25,22 +26,24 @@ class ReplicaJoin:
     """Part of a query that a remote answers, with a replica in the remote's place."""
 
     def __init__(
-        self, part: RemotePart, maintainer: Maintainer[SolutionStore], order: RefreshOrder
+        self,
+        part: RemotePart,
+        maintainer: Maintainer[SolutionStore],
+        order: RefreshOrder[SolutionStore],
     ) -> None:
         self.part = part
-        self.maintainer = maintainer
+        self.flow = ReplicaFlow(maintainer, order)
         self._store = maintainer.store
-        self._order = order
         self._rows: dict[str, tuple[Row, ...]] = {}
 
-    def ask(self, keys: Sequence[str], results: Sequence[str]) -> InFlight:
-        """Send requests for keys within the account's limits.
+    def request(self, keys: Sequence[str], results: Sequence[str]) -> Request:
+        """Return the request for keys that are needed now.
 
         ``results`` are keys of the last answer.
         """
-        if self._store.limit is not None:
-            self._store.touch(self._store.rows(keys))
-        return self.maintainer.ask(self.in_asking_order(keys, results))
+        if self.flow.evicts:
+            self.flow.touch(keys)
+        return Request(self.flow.maintainer, self.in_asking_order(keys, results))
 
     def in_asking_order(self, keys: Sequence[str], results: Sequence[str]) -> list[str]:
         """Return keys in the order in which to ask for them: those without any value come first.
@@ -59,9 +62,7 @@ class ReplicaJoin:
         others = sorted(present.difference(shown), key=lambda key: (fetched_at[key], key))
         listed = (*shown, *others)
         proposed = Proposed(listed, np.full(len(listed), np.nan), np.full(len(listed), _FAR))
-        return self._order(
-            unknown, proposed, absent, window=0, k=len(shown), now=self.maintainer.now()
-        )
+        return self.flow.ordered(unknown, proposed, absent, window=0, k=len(shown))
 
     def unknown(self, keys: Iterable[str]) -> int:
         """Return the number of unknown keys."""
@@ -69,11 +70,12 @@ class ReplicaJoin:
 
     def age(self, key: str) -> float:
         """Return the seconds since a key was last fetched."""
-        return self.maintainer.now() - float(self._store.fetched_at(self._store.rows([key]))[0])
+        now = self.flow.maintainer.now()
+        return now - float(self._store.fetched_at(self._store.rows([key]))[0])
 
     def forget_rows(self, changed: Iterable[str]) -> None:
         """Drop cached solutions of keys for which the replica has other solutions now."""
-        if self._store.limit is not None:
+        if self.flow.evicts:
             self._rows.clear()  # the replica may have evicted any key
         for key in changed:
             self._rows.pop(key, None)
@@ -85,16 +87,12 @@ class ReplicaJoin:
 
     def snapshot(self) -> bytes:
         """Return the whole state, with the replica."""
-        return pack_parts(
-            {"maintainer": self.maintainer.snapshot(), "order": self._order.snapshot()}
-        )
+        return pack_parts(self.flow.snapshot())
 
     def resume(self, snapshot: bytes) -> None:
         """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
-            parts = unpack_parts(snapshot)
-            self.maintainer.resume(parts["maintainer"])
-            self._order.resume(parts["order"])
+            self.flow.resume(unpack_parts(snapshot))
         self._rows.clear()
 
     def _rows_of(self, key: str) -> tuple[Row, ...]:

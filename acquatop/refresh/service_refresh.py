@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from acquatop.refresh.flow import fetch
 from acquatop.refresh.service_join import ReplicaJoin, depths
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.budget import Budget, Spending
 from replica.clocks import Clock
-from replica.maintainer import InFlight, Refreshed
+from replica.maintainer import Refreshed
 from replica.store import WHOLE
 from rspql.ast import Group, ServicePattern, Values
 
@@ -20,9 +21,6 @@ _KIND, _VERSION = "remotes", 1
 
 KeysOf = Callable[[str, Group, Mapping[ServicePattern, Values], int], list[str]]
 """Function that returns the terms of a variable in a pattern at a time, given other answers."""
-
-_GLANCE = 0.005
-"""Seconds for one round of polling all the joins that are waited for."""
 
 
 @dataclass
@@ -83,10 +81,12 @@ class ServiceRefresh:
     @property
     def budget(self) -> Budget:
         """Budget of one evaluation for all remotes together."""
-        accounts = {id(join.maintainer.account): join.maintainer.budget for join in self.joins}
+        accounts = {
+            id(join.flow.maintainer.account): join.flow.maintainer.budget for join in self.joins
+        }
         return sum(accounts.values(), Budget(0, 0, 0.0))
 
-    def consult(
+    def refresh(
         self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float
     ) -> RefreshResult:
         """Ask for the keys that the windows' content needs now.
@@ -94,21 +94,20 @@ class ServiceRefresh:
         ``results`` are the keys of the last answer, by variable, best first. All waiting together
         takes at most ``longest_wait`` seconds.
         """
-        consulted, started = RefreshResult(), self._clock()
+        result, started = RefreshResult(), self._clock()
+        until = started + longest_wait
         for join in self.joins:
-            join.maintainer.begin(at_ms)
+            join.flow.begin(at_ms)
         for _, joins in groupby(self._in_turn(), key=lambda join: self._depths[join.part.pattern]):
-            asked = []
-            for join in joins:
-                keys = self._keys(join, consulted.answers, at_ms)
-                asked.append((join, keys, join.ask(keys, results.get(join.part.key or "", ()))))
-            self._wait([(join, under_way) for join, _, under_way in asked], started + longest_wait)
-            for join, keys, under_way in asked:
-                refreshed = join.maintainer.gather(under_way, started + longest_wait)
+            wanted = [(join, self._keys(join, result.answers, at_ms)) for join in joins]
+            requests = (
+                join.request(keys, results.get(join.part.key or "", ())) for join, keys in wanted
+            )
+            for (join, keys), refreshed in zip(wanted, fetch(requests, until), strict=True):
                 join.forget_rows(refreshed.changed)
-                consulted.note(join, keys, refreshed)
-        consulted.seconds = self._clock() - started
-        return consulted
+                result.note(join, keys, refreshed)
+        result.seconds = self._clock() - started
+        return result
 
     def snapshot(self) -> bytes:
         """Return the whole state, with the replicas."""
@@ -124,15 +123,6 @@ class ServiceRefresh:
             self._turn = unpack(_KIND, _VERSION, parts["state"]).settings["turn"]
             for at, join in enumerate(self.joins):
                 join.resume(parts[f"join{at}"])
-
-    def _wait(self, waiting: Sequence[tuple[ReplicaJoin, InFlight]], until: float) -> None:
-        """Wait for several joins at the same time: none may delay another."""
-        while len(waiting) > 1:
-            waiting = [
-                each
-                for each in waiting
-                if each[0].maintainer.waits(each[1], until, _GLANCE / len(waiting))
-            ]
 
     def _in_turn(self) -> list[ReplicaJoin]:
         first = self._turn % max(1, len(self.joins))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -177,9 +177,11 @@ class TopK(Protocol):
     def snapshot(self) -> bytes:
         """Return the complete state as bytes."""
 
-    @classmethod
-    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added.
+
+        Raise ``SnapshotError`` for any other bytes.
+        """
 
     def _check(self) -> None:
         """Assert every invariant."""
@@ -198,15 +200,15 @@ def refuse(rejected: IntArray, arrivals: Rows) -> None:
     >>> rows = Rows(np.array([5]), np.array(["a"]), np.array(["a"]), (np.array([np.nan]),))
     >>> refuse(np.array([0]), rows)
     Traceback (most recent call last):
-    acquatop.topk.contract.NotANumberError: 1 of 1 arrivals have no score, first a at 5 (row 0, parts [nan]): \
-a score must be a number; leave such arrivals out, or give them a value
+    acquatop.topk.contract.NotANumberError: 1 of 1 arrivals have no score, first a at 5 (row 0, \
+parts [nan]): a score must be a number; leave such arrivals out, or give them a value
     """
     if not len(rejected):
         return
     at = int(rejected[0])
     parts = [float(part[at]) for part in arrivals.parts]
     raise NotANumberError(
-        f"{len(rejected)} of {len(arrivals)} arrivals have no score, first {arrivals.identities[at]} at "
-        f"{arrivals.times[at]} (row {at}, parts {parts}): a score must be a number; leave such arrivals out, "
-        "or give them a value"
+        f"{len(rejected)} of {len(arrivals)} arrivals have no score, first "
+        f"{arrivals.identities[at]} at {arrivals.times[at]} (row {at}, parts {parts}): "
+        "a score must be a number; leave such arrivals out, or give them a value"
     )

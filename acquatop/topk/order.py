@@ -21,7 +21,9 @@ def ranking(merits: FloatArray, times: IntArray, identities: Identities) -> IntA
 
     Identities are compared only if merit and time are equal. O(n log n).
 
-    >>> ranking(np.array([1.0, 2.0, 2.0, 2.0]), np.array([9, 3, 4, 4]), np.array(["a", "b", "d", "c"])).tolist()
+    >>> ranking(
+    ...     np.array([1.0, 2.0, 2.0, 2.0]), np.array([9, 3, 4, 4]), np.array(["a", "b", "d", "c"])
+    ... ).tolist()
     [3, 2, 1, 0]
     """
     order = np.argsort(-merits)

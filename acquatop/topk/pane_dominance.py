@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -28,12 +28,19 @@ from acquatop.topk.contract import (
     Top,
 )
 from acquatop.topk.dominators import dominators
-from acquatop.topk.lost import LOST, DroppedBounds, Rank, best_with, finite_or_any, rank_from
+from acquatop.topk.dropped_bounds import (
+    LOST,
+    DroppedBounds,
+    Rank,
+    best_with,
+    finite_or_any,
+    rank_from,
+)
 from acquatop.topk.order import best, ranking
 from acquatop.topk.pane_top import PaneTop, Scored, place
 from acquatop.topk.row_pool import RowPool, columns_of
-from acquatop.topk.sieve import ThresholdFilter
 from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
+from acquatop.topk.threshold_filter import ThresholdFilter
 
 _BEFORE_ALL = -(2**63)
 _KIND, _VERSION = "pane-dominance", 1
@@ -133,7 +140,8 @@ class PaneDominance:
             return np.empty(0, dtype=np.int64)
         if last < self._current:
             raise ValueError(
-                f"the windows {first} to {last} are closed: the oldest that is open is {self._current}"
+                f"the windows {first} to {last} are closed: the oldest that is open is "
+                f"{self._current}"
             )
         if merits is None:
             merits = np.asarray(
@@ -519,30 +527,27 @@ class PaneDominance:
                 tables[f"pane{at}"] = {**merits, **table_of(Rows.together(pane.rows))}
         return pack(_KIND, _VERSION, State(settings, tables))
 
-    @classmethod
-    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added.
+
+        Raise ``SnapshotError`` for any other bytes.
+        """
         state = unpack(_KIND, _VERSION, snapshot)
         with reading():
             settings = state.settings
-            restored = cls(
-                settings["k"],
-                settings["n"],
-                scoring,
-                distinct=settings["distinct"],
-                fixed=settings["fixed"],
-            )
-            restored.rejected = settings["rejected"]
-            restored._current, restored._settled = settings["current"], settings["settled"]
-            restored._newest, restored._guess = settings["newest"], settings["guess"]
+            self.k, self.n = settings["k"], settings["n"]
+            self._distinct, self._fixed = settings["distinct"], settings["fixed"]
+            self.rejected = settings["rejected"]
+            self._current, self._settled = settings["current"], settings["settled"]
+            self._newest, self._guess = settings["newest"], settings["guess"]
             for last, rank in settings["steps"]:
-                restored._lost.note(last, rank_from(rank))
+                self._lost.note(last, rank_from(rank))
             for last, lows, highs in settings["ranges"]:
-                restored._lost.widen(last, tuple(lows), tuple(highs))
+                self._lost.widen(last, tuple(lows), tuple(highs))
             for at, (first, last, bar, has_let_go, floor, lows, highs) in enumerate(
                 settings["panes"]
             ):
-                pane = PaneTop(first, last, restored._distinct, bar=bar, has_let_go=has_let_go)
+                pane = PaneTop(first, last, self._distinct, bar=bar, has_let_go=has_let_go)
                 pane.floor = None if floor is None else rank_from(floor)
                 pane.lows, pane.highs = tuple(lows), tuple(highs)
                 if f"pane{at}" in state.tables:
@@ -552,16 +557,15 @@ class PaneDominance:
                         [rows_of(columns)],
                         len(columns["merits"]),
                     )
-                restored._panes[first, last] = pane
+                self._panes[first, last] = pane
             if "held" in state.tables:
                 columns = state.tables["held"]
-                restored._pool.append(rows_of(columns))
+                self._pool.append(rows_of(columns))
                 slots = np.arange(len(columns["merits"]))
-                restored._held = _Candidates(
+                self._held = _Candidates(
                     -columns["merits"], columns["lasts"], columns["counts"], slots
                 )
-                restored._last = int(columns["lasts"].max())
-            return restored
+                self._last = int(columns["lasts"].max())
 
     def _check(self) -> None:
         """Assert every invariant. O(L²)."""

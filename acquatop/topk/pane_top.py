@@ -9,9 +9,9 @@ import numpy as np
 
 from acquatop.topk.columns import among, newest_of
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows, Scoring
-from acquatop.topk.lost import Rank, best_with
+from acquatop.topk.dropped_bounds import Rank, best_with
 from acquatop.topk.order import best
-from acquatop.topk.sieve import ThresholdFilter
+from acquatop.topk.threshold_filter import ThresholdFilter
 
 _NOTHING = -math.inf
 

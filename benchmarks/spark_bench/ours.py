@@ -73,7 +73,9 @@ SELECT ?key ({score} AS ?score)
 FROM NAMED WINDOW :w ON :readings [RANGE 9m STEP 3m]
 WHERE {{
   WINDOW :w {{
-    SELECT ?key (SUM(?value) AS ?amount) WHERE {{ ?event :of ?key ; :value ?value {condition}}} GROUP BY ?key
+    SELECT ?key (SUM(?value) AS ?amount)
+    WHERE {{ ?event :of ?key ; :value ?value {condition}}}
+    GROUP BY ?key
   }}
   SERVICE :weights {{ ?key :weight ?weight }}
 }}

@@ -55,7 +55,9 @@ def session(state: str, cores: int = 2) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "6g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG.as_uri()} -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={_LOG.as_uri()} -XX:+UseParallelGC"
+        ),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(cores),

@@ -97,7 +97,12 @@ def encode_block(first: int, records: pa.RecordBatch) -> list[bytes | pa.Buffer]
     >>> some = pa.record_batch({"value": pa.array([b"a", b"bc"], pa.binary())})
     >>> content = b"".join(map(bytes, encode_block(7, some)))
     >>> (head,) = blocks_in(content, 0)
-    >>> head.first, head.records, head.end == len(content), read_block(content, head, some.schema).equals(some)
+    >>> (
+    ...     head.first,
+    ...     head.records,
+    ...     head.end == len(content),
+    ...     read_block(content, head, some.schema).equals(some),
+    ... )
     (7, 2, True, True)
     """
     payload = records.serialize()

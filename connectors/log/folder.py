@@ -130,8 +130,10 @@ class LogFolder:
         """Raise :class:`~connectors.ConnectorError` if a position is not one of this log."""
         if position.log != self.log:
             raise ConnectorError(
-                f"the log in {self.path} is not the one that has been read so far: it was removed or replaced\n"
-                "  hint: put the old folder back, or begin anew with another checkpoint or state directory"
+                f"the log in {self.path} is not the one that has been read so far: it was "
+                "removed or replaced\n"
+                "  hint: put the old folder back, or begin anew with another checkpoint or "
+                "state directory"
             )
 
 

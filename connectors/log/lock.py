@@ -41,7 +41,8 @@ class WriterLock:
                     os.close(file)
                     raise ConnectorError(
                         f"the log in {folder} is in use by process {holder}\n"
-                        "  hint: one stream writes a log; stop the other, or give each a folder of its own"
+                        "  hint: one stream writes a log; stop the other, or give each a "
+                        "folder of its own"
                     ) from None
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)

@@ -122,7 +122,8 @@ class LogReader:
         begins = f"it begins with {segments[0]}" if segments else "it is empty"
         raise ConnectorError(
             f"the log in {self._folder.path} has no record {start.record} any more: {begins}\n"
-            "  hint: put back what was removed, or begin anew with another checkpoint or state directory"
+            "  hint: put back what was removed, or begin anew with another checkpoint or "
+            "state directory"
         )
 
     def _head_length(self, first: int) -> int:
@@ -149,7 +150,8 @@ class LogReader:
         except OSError as error:
             raise ConnectorError(
                 f"{path} cannot be read: {error.strerror}\n"
-                "  hint: read a log where it is written, or where its folder is mounted under the same path"
+                "  hint: read a log where it is written, or where its folder is mounted "
+                "under the same path"
             ) from error
 
     # Blocks -----------------------------------------------------------------------------------

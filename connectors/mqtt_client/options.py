@@ -17,7 +17,10 @@ SESSIONS = ("persistent", "clean")
 USER, PASSWORD = "ACQUATOP_MQTT_USER", "ACQUATOP_MQTT_PASSWORD"
 """Default environment variables of the user and the password."""
 _URL = "write mqtt://HOST[:PORT], or mqtts://HOST[:PORT] for TLS"
-_TOPICS = "write filters with commas between them, such as plant/+/vibration, or a JSON list; # stands at the end"
+_TOPICS = (
+    "write filters with commas between them, such as plant/+/vibration, or a JSON list; # stands "
+    "at the end"
+)
 _SHARED = re.compile(r"\$share/[^/+#]+/.+")
 
 
@@ -66,7 +69,9 @@ class MqttOptions:
 def read_options(options: Mapping[str, str]) -> MqttOptions:
     """Return the parsed options; raise :class:`~connectors.ConnectorError` for invalid ones.
 
-    >>> read_options({"url": "mqtts://broker.example", "topics": "plant/+/vibration, $share/acquatop/erp/#"}).topics
+    >>> read_options(
+    ...     {"url": "mqtts://broker.example", "topics": "plant/+/vibration, $share/acquatop/erp/#"}
+    ... ).topics
     ('plant/+/vibration', '$share/acquatop/erp/#')
     """
     for name, hint in (("url", _URL), ("topics", _TOPICS)):

@@ -101,6 +101,11 @@ class TappedSocket:
         """Close the socket."""
         self._socket.close()
 
+    @property
+    def incomplete(self) -> int:
+        """Number of bytes held of a packet that has not come to its end."""
+        return len(self._buffer)
+
     # Interface for the source -----------------------------------------------------------------
 
     def fill(self) -> bool:

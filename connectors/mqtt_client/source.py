@@ -22,7 +22,7 @@ from connectors.live import LiveSource
 from connectors.log.writer import Remembered
 from connectors.mqtt_client.options import MqttOptions
 from connectors.mqtt_client.packets import Message, TappedSocket
-from connectors.mqtt_client.seen import SeenMessages
+from connectors.mqtt_client.seen_messages import SeenMessages
 
 SCHEMA = pa.schema(
     [
@@ -75,8 +75,9 @@ class MqttSource(LiveSource):
     """Messages of some topics; those of QoS 1 and 2 are acknowledged when they are durable.
 
     A lost connection is made again, at growing intervals. The broker then repeats the messages
-    whose acknowledgement it lacks, and :class:`~connectors.mqtt_client.seen.SeenMessages` detects
-    them. The first connection must succeed within ``patience`` seconds.
+    whose acknowledgement it lacks, and
+    :class:`~connectors.mqtt_client.seen_messages.SeenMessages` detects them. The first
+    connection must succeed within ``patience`` seconds.
     """
 
     schema = SCHEMA

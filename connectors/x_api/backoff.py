@@ -20,7 +20,13 @@ class Backoff:
     limit's reset.
 
     >>> backoff = Backoff()
-    >>> backoff.network(), backoff.network(), backoff.http(), backoff.http(), backoff.rate_limited(until_reset=300.0)
+    >>> (
+    ...     backoff.network(),
+    ...     backoff.network(),
+    ...     backoff.http(),
+    ...     backoff.http(),
+    ...     backoff.rate_limited(until_reset=300.0),
+    ... )
     (0.25, 0.5, 5.0, 10.0, 300.0)
     >>> backoff.established()
     >>> backoff.network()

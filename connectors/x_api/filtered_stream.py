@@ -19,9 +19,9 @@ from connectors.log.writer import Remembered
 from connectors.x_api.api import URL, RefusedError, UnreachableError, XApi
 from connectors.x_api.backoff import Backoff
 from connectors.x_api.connection import Connection
-from connectors.x_api.framing import LineSplitter
+from connectors.x_api.line_splitter import LineSplitter
 from connectors.x_api.messages import NO_ID, ApiProblem, Messages
-from connectors.x_api.recent import RecentIds
+from connectors.x_api.recent_ids import RecentIds
 from connectors.x_api.rules import Rule, change_of
 from connectors.x_api.token import VARIABLE, Token
 
@@ -62,7 +62,7 @@ class FilteredStream(LiveSource):
     """Source of posts as X sends them, a line of JSON each; repeated posts are left out.
 
     A post is known by its id: the newest ids are remembered (see
-    :class:`~connectors.x_api.recent.RecentIds`), also across restarts. A line that is neither a
+    :class:`~connectors.x_api.recent_ids.RecentIds`), also across restarts. A line that is neither a
     post nor a message about the stream is passed on, and counted as bad by the decoder. ``clock``
     is monotonic, ``now`` is the time of day, and ``pause`` waits.
     """

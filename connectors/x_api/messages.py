@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from connectors.fields import FAULT
 from connectors.x_api.fields import schema_of_lines, value_of
-from connectors.x_api.parsing import NOT_A_POST, LineParser
-from connectors.x_api.recent import Ids
+from connectors.x_api.line_parser import NOT_A_POST, LineParser
+from connectors.x_api.recent_ids import Ids
 
 _IDS = LineParser(schema_of_lines({"id": pa.string()}))
 _NUMBER = r"^[0-9]{1,19}$"
@@ -49,7 +49,10 @@ class ApiProblem:
     def all_of(record: object) -> Sequence[ApiProblem]:
         """Return the problems in a JSON value: a single one, or those under ``errors``.
 
-        >>> ApiProblem.all_of({"errors": [{"title": "operational-disconnect"}]}), ApiProblem.all_of({"id": 1})
+        >>> (
+        ...     ApiProblem.all_of({"errors": [{"title": "operational-disconnect"}]}),
+        ...     ApiProblem.all_of({"id": 1}),
+        ... )
         ([ApiProblem(title='operational-disconnect', detail='', issue='', value='')], [])
         """
         if not isinstance(record, Mapping):
@@ -86,7 +89,11 @@ class Messages:
     def of(lines: pa.BinaryArray) -> Messages:
         """Classify lines; empty ones are only signs of life.
 
-        >>> found = Messages.of(pa.array([b'{"data": {"id": "20"}}', b"", b"{", b'{"title": "closed"}'], pa.binary()))
+        >>> found = Messages.of(
+        ...     pa.array(
+        ...         [b'{"data": {"id": "20"}}', b"", b"{", b'{"title": "closed"}'], pa.binary()
+        ...     )
+        ... )
         >>> found.posts.to_pylist(), found.ids, [str(each) for each in found.problems]
         ([b'{"data": {"id": "20"}}', b'{'], array([20,  0], dtype=uint64), ['closed'])
         """

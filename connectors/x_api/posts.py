@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from connectors.fields import FAULT, ROW
 from connectors.mapping import DATATYPES, FieldMapping
 from connectors.x_api.fields import elements_of, list_of, only_list, schema_of_lines, value_of
-from connectors.x_api.parsing import LineParser
+from connectors.x_api.line_parser import LineParser
 
 ITEM = "item"
 """Own field: a post's id with the number of the list's element, unique for each record."""
@@ -42,7 +42,10 @@ class PostsMapping(FieldMapping):
     ...     Template.parse("http://example.org/mention/{item}"),
     ...     properties={of: Property("entities.mentions.id", IRI, user)},
     ... )
-    >>> line = b'{"data": {"id": "7", "created_at": "1970-01-01T00:00:01Z", "entities": {"mentions": [{"id": "12"}]}}}'
+    >>> line = (
+    ...     b'{"data": {"id": "7", "created_at": "1970-01-01T00:00:01Z",'
+    ...     b' "entities": {"mentions": [{"id": "12"}]}}}'
+    ... )
     >>> mentions.records(pa.record_batch({"value": [line]})).to_pylist()
     [{'time_ms': 1000, 'subject': '<http://example.org/mention/7-0>', 'p0': '<http://example.org/user/12>',
       'bad': None, '.': 0}]

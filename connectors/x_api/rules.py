@@ -65,7 +65,8 @@ def rules_of(text: str) -> Sequence[Rule]:
         or not all(isinstance(each, str) for each in tagged.values())
     ):
         raise ConnectorError(
-            'the option rules is a JSON object from tags to rules, such as {"cats": "cat has:images"}'
+            'the option rules is a JSON object from tags to rules, such as {"cats": "cat '
+            'has:images"}'
         )
     rules = [Rule(value.strip(), tag) for tag, value in tagged.items()]
     for value, count in Counter(rule.value for rule in rules).items():

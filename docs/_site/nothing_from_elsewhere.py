@@ -1,4 +1,4 @@
-"""Warns, which fails the build, where a page of the site would load something from another place."""
+"""Warn where a page would load something from elsewhere; a warning fails the build."""
 
 from __future__ import annotations
 

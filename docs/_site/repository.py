@@ -1,4 +1,4 @@
-"""Makes pages of the README and of all files of the project that pages link to: the site needs no other place."""
+"""Make pages of the README and of all files of the project that pages link to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LANGUAGES = {".py": "python", ".toml": "toml", ".lark": "text", ".sh": "sh"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the home page, and a page for each file or folder outside ``docs`` that a page leads to."""
+    """Add the home page, and a page for each file or folder outside ``docs`` that is linked."""
     files.append(
         File.generated(config, "index.md", content=(ROOT / "README.md").read_text("utf-8"))
     )
@@ -84,7 +84,7 @@ def _origin(page: str) -> str:
 
 
 def _page_of(target: str) -> str:
-    """Return the page that a place in the project is shown on, or itself if it is a picture in ``docs``."""
+    """Return the page that shows a place in the project; a picture in ``docs`` is its own."""
     if target.startswith("docs/"):
         return target.removeprefix("docs/")
     if target == "README.md":
@@ -93,7 +93,7 @@ def _page_of(target: str) -> str:
 
 
 def _text(target: str) -> str:
-    """Return what is shown of a place in the project: a document itself, a file's text, a folder's list."""
+    """Return the text shown of a place: a document itself, a file's text, a folder's list."""
     place = ROOT / target
     if place.is_dir():
         files = sorted(each for each in place.iterdir() if each.is_file())

@@ -39,7 +39,8 @@ def demo(options: argparse.Namespace) -> None:
         server = scene.enter_context(OxigraphServer())
         store(server, plant)
         say(
-            f"{len(INSTRUMENTS)} instruments are at {server.query_url}; starting the engine on {options.runtime} …"
+            f"{len(INSTRUMENTS)} instruments are at {server.query_url}; starting the engine "
+            f"on {options.runtime} …"
         )
         driver = Driver(plant, server, broker.port)
         scene.callback(driver.stop)

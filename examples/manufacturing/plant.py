@@ -66,7 +66,10 @@ class Plant:
 def store(server: OxigraphServer, plant: Plant) -> None:
     """Store each instrument's product and days since maintenance in the ERP."""
     rows = (
-        f'<{INSTRUMENT}{each}> <{NS}makes> "{plant.products[each]}" ; <{NS}daysSinceMaintenance> {plant.days[each]} .'
+        (
+            f'<{INSTRUMENT}{each}> <{NS}makes> "{plant.products[each]}" ; '
+            f"<{NS}daysSinceMaintenance> {plant.days[each]} ."
+        )
         for each in INSTRUMENTS
     )
     server.update(f"INSERT DATA {{ {' '.join(rows)} }}")

@@ -63,7 +63,8 @@ def demo(options: argparse.Namespace) -> None:
         server = scene.enter_context(OxigraphServer(options.port))
         store_followers(server, network.followers.items())
         say(
-            f"{len(network.followers)} users are at {server.query_url}; starting the engine on {options.runtime} …"
+            f"{len(network.followers)} users are at {server.query_url}; starting the engine "
+            f"on {options.runtime} …"
         )
         variables = {"MENTIONS": str(folder), "FOLLOWERS": server.query_url}
         driver = Driver(network, server, folder)

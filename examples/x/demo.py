@@ -37,7 +37,8 @@ def demo(options: argparse.Namespace) -> None:
         folder = scene.enter_context(tempfile.TemporaryDirectory(prefix="acquatop-demo-"))
         server = scene.enter_context(XServer(token=token, keep_alive=5.0))
         say(
-            f"a server that stands in for X is at {server.url}; starting the engine on {options.runtime} …"
+            f"a server that stands in for X is at {server.url}; starting the engine on "
+            f"{options.runtime} …"
         )
         network = PostingNetwork(server, options.seed)
         scene.callback(network.stop)

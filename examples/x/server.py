@@ -186,7 +186,10 @@ class XServer:
         if minutes not in ("0", "1", "2", "3", "4", "5"):
             return _problem(400, "Invalid Request", "backfill_minutes must be between 0 and 5")
         if not self.rules:
-            detail = f"You must define rules using the POST {RULES} endpoint before connecting to filtered stream."
+            detail = (
+                f"You must define rules using the POST {RULES} endpoint before connecting to "
+                "filtered stream."
+            )
             return _stream_problem(409, "RuleConfigurationIssue", detail)
         if len(self._streams) >= self._connections:
             detail = "This stream is currently at the maximum allowed connection limit."
@@ -285,7 +288,10 @@ class XServer:
     def _look_up(self, parameters: Mapping[str, str]) -> _Answer:
         ids = parameters.get("ids", "").split(",")
         if not 1 <= len(ids) <= _MOST_IDS:
-            detail = f"The number of values in the `ids` query parameter list [{len(ids)}] is not between 1 and 100"
+            detail = (
+                f"The number of values in the `ids` query parameter list [{len(ids)}] is not "
+                "between 1 and 100"
+            )
             return _problem(400, "Invalid Request", detail)
         fields = {"id", "name", "username", *parameters.get("user.fields", "").split(",")}
         found = [self.users[id_] for id_ in ids if id_ in self.users]

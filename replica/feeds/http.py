@@ -9,7 +9,8 @@ from random import Random
 from replica.clocks import Clock
 from replica.feeds.contract import ChangeSink
 from replica.feeds.framing import Framing, Lines, ServerSentEvents
-from replica.feeds.teller import Teller
+from replica.feeds.record_forwarder import RecordForwarder
+from replica.feeds.retry_pauses import RetryPauses
 from replica.http.client import HttpClient, Request
 from replica.remotes import RemoteError
 from replica.remotes.records import RecordReader
@@ -51,17 +52,16 @@ class HttpFeed:
         """Number of connections; each after the first means that changes may have been missed."""
         self._address = address
         self._client = client
-        self._random = random
         self._lifetime = lifetime
-        self._first_wait, self._longest_wait = first_wait, longest_wait
-        self._teller = Teller(reader, deleted, clock)
+        self._pauses = RetryPauses(first_wait, longest_wait, random)
+        self._forwarder = RecordForwarder(reader, deleted, clock)
         self._ended = threading.Event()
         self._wait = wait or self._ended.wait
         self._events = ServerSentEvents()
 
     def start(self, sink: ChangeSink) -> None:
         """Start requesting the address."""
-        self._teller.start(sink)
+        self._forwarder.start(sink)
         threading.Thread(target=self._run, name="following an address", daemon=True).start()
 
     def stop(self) -> None:
@@ -70,7 +70,7 @@ class HttpFeed:
         The connection ends when its next bytes arrive, or with its lifetime.
         """
         self._ended.set()
-        self._teller.stop()
+        self._forwarder.stop()
 
     def _run(self) -> None:
         in_vain = 0
@@ -78,21 +78,12 @@ class HttpFeed:
             while not self._ended.is_set():
                 has_come, asked_to_wait = self._connect()
                 in_vain = 0 if has_come else in_vain + 1
-                if self._wait(max(self._pause(in_vain), asked_to_wait)):
+                pause = self._pauses.after(in_vain, self._events.retry_seconds)
+                if self._wait(max(pause, asked_to_wait)):
                     return
         except Exception as error:
             self.failure = f"it is followed no longer: {type(error).__name__}: {error}"
             raise
-
-    def _pause(self, in_vain: int) -> float:
-        first = (
-            self._events.retry_seconds
-            if self._events.retry_seconds is not None
-            else self._first_wait
-        )
-        # The exponent is limited to the range of floats; events must not set the pause to 0.
-        longest = max(first, self._first_wait / 10) * 2.0 ** min(max(in_vain - 1, 0), 60)
-        return min(longest, self._longest_wait) * (0.5 + self._random.random() / 2)
 
     def _connect(self) -> tuple[bool, float]:
         """Pass on one reply; return whether it brought anything, and the wait asked for."""
@@ -106,8 +97,8 @@ class HttpFeed:
                 framing = self._framing(reply.headers.get("Content-Type", ""))
                 while not self._ended.is_set() and (piece := reply.read(_PIECE)):
                     has_come = True
-                    self._teller.tell(framing.feed(piece))
-                self._teller.tell([framing.end()])
+                    self._forwarder.forward(framing.feed(piece))
+                self._forwarder.forward([framing.end()])
                 self.failure = "the connection was closed"
         except RemoteError as error:
             self.failure = str(error)

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from replica.clocks import Clock
 from replica.feeds.contract import ChangeSink
 from replica.feeds.framing import Lines
-from replica.feeds.teller import Teller
+from replica.feeds.record_forwarder import RecordForwarder
 from replica.remotes.records import RecordReader
 
 _PIECE = 1 << 16
@@ -37,20 +37,24 @@ class LinesFeed:
         self.path = Path(path)
         self.failure: str | None = None
         self._poll_seconds = poll_seconds
-        self._teller = Teller(reader, deleted, clock)
+        self._forwarder = RecordForwarder(reader, deleted, clock)
         self._lines = Lines()
         self._file: BinaryIO | None = None
         self._ended = threading.Event()
 
     def start(self, sink: ChangeSink) -> None:
         """Start following the file."""
-        self._teller.start(sink)
+        self.listen(sink)
         threading.Thread(target=self._run, name=f"following {self.path.name}", daemon=True).start()
+
+    def listen(self, sink: ChangeSink) -> None:
+        """Call ``sink`` from now on, whenever :meth:`poll` is called: a start without a thread."""
+        self._forwarder.start(sink)
 
     def stop(self) -> None:
         """Stop; no call of the sink follows."""
         self._ended.set()
-        self._teller.stop()
+        self._forwarder.stop()
 
     def poll(self) -> None:
         """Pass on everything written since the last poll. Problems are reported in ``failure``."""
@@ -80,7 +84,7 @@ class LinesFeed:
             if is_other:
                 # The replaced file may have been written to until then.
                 self._read(self._file)
-                self._teller.tell([self._lines.end()])
+                self._forwarder.forward([self._lines.end()])
                 self._close()
                 self._file = self.path.open("rb")
             else:
@@ -101,7 +105,7 @@ class LinesFeed:
 
     def _read(self, file: BinaryIO) -> None:
         while not self._ended.is_set() and (piece := file.read(_PIECE)):
-            self._teller.tell(self._lines.feed(piece))
+            self._forwarder.forward(self._lines.feed(piece))
 
     def _close(self) -> None:
         if self._file is not None:

@@ -33,8 +33,10 @@ class PushQueue:
     >>> queue = PushQueue()
     >>> queue({"<urn:a>": [{"k": "<urn:a>", "v": '"1"'}], "<urn:b>": []}, now=1.0)
     >>> queue({"<urn:a>": []}, now=2.0)
-    >>> queue.drain()
-    [Pushed(asked=['<urn:b>'], solutions=[], now=1.0), Pushed(asked=['<urn:a>'], solutions=[], now=2.0)]
+    >>> for pushed in queue.drain():
+    ...     print(pushed)
+    Pushed(asked=['<urn:b>'], solutions=[], now=1.0)
+    Pushed(asked=['<urn:a>'], solutions=[], now=2.0)
     >>> len(queue)
     0
     """

@@ -27,25 +27,27 @@ class Calibration:
         self.groups: FloatArray = np.zeros((3, _GROUPS))
         """Per group: number of predictions, sum of their chances, number of changes observed."""
 
-    def observe(self, said: FloatArray, came: BoolArray) -> None:
+    def observe(self, predicted: FloatArray, changed: BoolArray) -> None:
         """Take in predicted chances and their outcomes. O(n)."""
-        at = _group_of(said)
-        for sums, weights in zip(self.groups, (None, said, came), strict=True):
+        at = _group_of(predicted)
+        for sums, weights in zip(self.groups, (None, predicted, changed), strict=True):
             sums += np.bincount(at, weights, minlength=_GROUPS)
         self.groups *= np.minimum(1.0, _MEMORY / np.maximum(self.groups[0], 1.0))
 
-    def corrected(self, said: FloatArray) -> FloatArray:
+    def corrected(self, predicted: FloatArray) -> FloatArray:
         """Return the calibrated chances. O(n)."""
-        counts, chances, came = self.groups
+        counts, chances, changed = self.groups
         seen = counts > 0
         means = chances[seen] / counts[seen]
-        yes = means * (came[seen] + _CAUTION) / (chances[seen] + _CAUTION)
+        yes = means * (changed[seen] + _CAUTION) / (chances[seen] + _CAUTION)
         no = (
-            (1 - means) * ((counts - came)[seen] + _CAUTION) / ((counts - chances)[seen] + _CAUTION)
+            (1 - means)
+            * ((counts - changed)[seen] + _CAUTION)
+            / ((counts - chances)[seen] + _CAUTION)
         )
         values = np.maximum.accumulate(np.clip(np.where(means < 0.5, yes, 1 - no), 0.0, 1.0))
         corrected = np.interp(
-            said, np.concatenate([[0.0], means, [1.0]]), np.concatenate([[0.0], values, [1.0]])
+            predicted, np.concatenate([[0.0], means, [1.0]]), np.concatenate([[0.0], values, [1.0]])
         )
         return np.asarray(corrected, np.float64)
 

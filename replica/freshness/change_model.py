@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from replica.freshness.arrays import NEVER, FloatArray, IntArray
+from replica.freshness.drawn_anew import chance_drawn_anew
 from replica.freshness.history import History
-from replica.freshness.jumps import Jumps
-from replica.freshness.nearness import chance_drawn_anew
+from replica.freshness.value_changes import ValueChanges
 
 _ENOUGH = 32
 """Number of changes from which on observed changes alone predict values and their spread."""
@@ -65,15 +65,17 @@ class ChangeModel:
         ``doubt`` is the least share of samples that draw from the known values, however many
         changes have been observed: steps learned so far may not hold for the next change.
         """
-        jumps = self._history.jumps[variable]
+        value_changes = self._history.value_changes[variable]
         shape = (count, len(rows))
         drawn = np.broadcast_to(values, shape).copy()
-        if jumps.fit.residuals:
-            drawn = _moved(jumps, rows, values, self._changes(rows, now), count, random)
-        known = jumps.known.figures[:, 0]
+        if value_changes.fit.residuals:
+            drawn = _moved(value_changes, rows, values, self._changes(rows, now), count, random)
+        known = value_changes.known.figures[:, 0]
         if not len(known):
             return drawn
-        anew = np.isnan(values) | (random.random((count, 1)) < max(doubt, _share_anew(jumps)))
+        anew = np.isnan(values) | (
+            random.random((count, 1)) < max(doubt, _share_anew(value_changes))
+        )
         drawn[anew] = known[random.integers(0, len(known), int(anew.sum()))]
         return drawn
 
@@ -90,35 +92,35 @@ class ChangeModel:
         return np.asarray(np.maximum(now - times, 0.0))
 
 
-def _share_anew(jumps: Jumps) -> float:
+def _share_anew(value_changes: ValueChanges) -> float:
     """Return the share of samples that draw from known values: 0 after enough changes."""
-    seen = len(jumps.fit.residuals)
+    seen = len(value_changes.fit.residuals)
     if not 0 < seen < _ENOUGH:
         return float(seen == 0)
-    before, _, steps, _, _ = jumps.changes.figures.T
+    before, _, steps, _, _ = value_changes.changes.figures.T
     moved = steps != 0
     return (1 - seen / _ENOUGH) * chance_drawn_anew(
-        before[moved], steps[moved], jumps.known.figures[:, 0]
+        before[moved], steps[moved], value_changes.known.figures[:, 0]
     )
 
 
 def _moved(
-    jumps: Jumps,
+    value_changes: ValueChanges,
     rows: IntArray,
     values: FloatArray,
     changes: FloatArray,
     count: int,
     random: np.random.Generator,
 ) -> FloatArray:
-    fit, shape = jumps.fit, (count, len(rows))
-    offsets, spreads = jumps.of(rows)
+    fit, shape = value_changes.fit, (count, len(rows))
+    offsets, spreads = value_changes.of(rows)
     residuals = np.array(fit.residuals)[random.integers(0, len(fit.residuals), shape)]
     if len(fit.residuals) < _ENOUGH:
         # The scale of so few is uncertain, as in Student's t. All rows share one scale.
         squares = random.chisquare(len(fit.residuals), (count, 1))
         residuals *= np.sqrt(len(fit.residuals) / np.maximum(squares, _LEAST_SQUARES))
     drawn = values + fit.middle(values, offsets) + fit.size(values, changes) * spreads * residuals
-    known = jumps.known.figures[:, 0]
+    known = value_changes.known.figures[:, 0]
     whole = bool((known == np.rint(known)).all())
     if whole:
         drawn = np.rint(drawn)

@@ -40,7 +40,9 @@ class GammaPrior:
         regularise the estimate while little is known: one imagined row that changed half a time in
         half the ``typical`` exposure of one look, and two imagined rows with shape 1.
 
-        >>> few = GammaPrior().fitted(np.array([1.0, 3.0, 0.0, 2.0]), np.full(4, 100.0), typical=10.0)
+        >>> few = GammaPrior().fitted(
+        ...     np.array([1.0, 3.0, 0.0, 2.0]), np.full(4, 100.0), typical=10.0
+        ... )
         >>> 0.012 < few.mean < 0.025
         True
         """

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from replica.freshness.arrays import NEVER, BoolArray, FloatArray, IntArray, grown
-from replica.freshness.jumps import Jumps
 from replica.freshness.rate_evidence import RateEvidence
+from replica.freshness.value_changes import ValueChanges
 
 _SHORTEST, _LONGEST = 1e-6, 1e12
 """Bounds of the seconds between two looks: a shorter gap is no look, a longer one is cut off."""
@@ -29,9 +29,22 @@ class History:
 
     >>> history = History(("followers",))
     >>> history.grow(2)
-    >>> rows, unknown, seven, eight = np.arange(2), np.full(2, np.nan), np.array([7.0]), np.array([8.0])
-    >>> history.observe(rows, 10.0, np.array([True, True]), {"followers": unknown}, {"followers": np.array([7.0, 9.0])})
-    >>> history.observe(rows[:1], 15.0, np.array([True]), {"followers": seven}, {"followers": eight})
+    >>> rows, unknown, seven, eight = (
+    ...     np.arange(2),
+    ...     np.full(2, np.nan),
+    ...     np.array([7.0]),
+    ...     np.array([8.0]),
+    ... )
+    >>> history.observe(
+    ...     rows,
+    ...     10.0,
+    ...     np.array([True, True]),
+    ...     {"followers": unknown},
+    ...     {"followers": np.array([7.0, 9.0])},
+    ... )
+    >>> history.observe(
+    ...     rows[:1], 15.0, np.array([True]), {"followers": seven}, {"followers": eight}
+    ... )
     >>> history.fetched_at, history.changed_at
     (array([15., 10.]), array([ 15., -inf]))
     """
@@ -40,7 +53,7 @@ class History:
         self.fetched_at: FloatArray = np.empty(0)
         self.changed_at: FloatArray = np.empty(0)
         self.rates = RateEvidence()
-        self.jumps = {name: Jumps() for name in variables}
+        self.value_changes = {name: ValueChanges() for name in variables}
 
     @property
     def capacity(self) -> int:
@@ -50,7 +63,7 @@ class History:
     @property
     def nbytes(self) -> int:
         """Memory of all columns in bytes."""
-        return sum(column.nbytes for column in self.columns().values())
+        return sum(column.nbytes for column in self.state().values())
 
     def grow(self, capacity: int) -> None:
         """Make room for more rows; present rows keep their content."""
@@ -99,45 +112,45 @@ class History:
             else self.rates.changes_behind(rows, np.where(looked, ages, 0.0))
         )
         self.rates.observe(rows[looked], ages[looked], changed[looked], pushed=pushed)
-        for name, jumps in self.jumps.items():
-            jumps.see(after[name])
+        for name, value_changes in self.value_changes.items():
+            value_changes.see(after[name])
             numbers = found & (np.abs(before[name]) < _GREATEST) & (np.abs(after[name]) < _GREATEST)
-            jumps.observe(
+            value_changes.observe(
                 rows[numbers], before[name][numbers], after[name][numbers], behind[numbers]
             )
         self.fetched_at[rows] = now
         self.changed_at[rows[found]] = now
 
-    def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return the state of the first ``used`` rows, or of all, as read-only arrays."""
+    def state(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return the state of the first ``used`` rows, or of all, as read-only columns."""
         named = {"fetched_at": self.fetched_at[:used], "changed_at": self.changed_at[:used]}
         for part, each in self._parts():
-            named.update({f"{part}:{name}": column for name, column in each.columns(used).items()})
+            named.update({f"{part}:{name}": column for name, column in each.state(used).items()})
         return named
 
-    def restore(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Continue from the :meth:`columns` of a history of the same variables.
+    def resume(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from the :meth:`state` of a history of the same variables.
 
         Raises ``ValueError`` for anything else.
         """
         parts = dict(self._parts())
         try:
-            fetched_at = np.array(columns["fetched_at"], np.float64)
-            changed_at = np.array(columns["changed_at"], np.float64)
+            fetched_at = np.array(state["fetched_at"], np.float64)
+            changed_at = np.array(state["changed_at"], np.float64)
             for part, each in parts.items():
                 start = part + ":"
-                each.restore(
+                each.resume(
                     {
                         name[len(start) :]: column
-                        for name, column in columns.items()
+                        for name, column in state.items()
                         if name.startswith(start)
                     }
                 )
         except (KeyError, IndexError) as missing:
             raise ValueError(f"not a history of these variables: {missing} is missing") from missing
         by_row: list[npt.NDArray[Any]] = [changed_at, self.rates.changes, self.rates.exposure]
-        for jumps in self.jumps.values():
-            by_row += [jumps.offsets, jumps.spreads, jumps.counts]
+        for value_changes in self.value_changes.values():
+            by_row += [value_changes.offsets, value_changes.spreads, value_changes.counts]
         if any(column.shape != fetched_at.shape for column in by_row):
             raise ValueError("not a history: its columns differ in length")
         self.fetched_at, self.changed_at = fetched_at, changed_at
@@ -148,10 +161,13 @@ class History:
         Both must have the same variables.
         """
         self.fetched_at, self.changed_at = other.fetched_at, other.changed_at
-        self.rates, self.jumps = other.rates, other.jumps
+        self.rates, self.value_changes = other.rates, other.value_changes
 
-    def _parts(self) -> list[tuple[str, RateEvidence | Jumps]]:
+    def _parts(self) -> list[tuple[str, RateEvidence | ValueChanges]]:
         return [
             ("rates", self.rates),
-            *((f"jumps:{name}", jumps) for name, jumps in self.jumps.items()),
+            *(
+                (f"jumps:{name}", value_changes)
+                for name, value_changes in self.value_changes.items()
+            ),
         ]

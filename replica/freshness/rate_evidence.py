@@ -69,7 +69,7 @@ class RateEvidence:
         The mean of ``1 - e^(-rate · age)`` over the posterior of the rate, calibrated by observed
         outcomes.
         """
-        return self.calibration.corrected(self._said(rows, ages))
+        return self.calibration.corrected(self._predicted(rows, ages))
 
     def changes_behind(self, rows: IntArray, ages: FloatArray) -> FloatArray:
         """Return the expected changes behind one found after ``ages`` seconds: at least 1."""
@@ -92,7 +92,7 @@ class RateEvidence:
         self._looks += len(rows)
         self._seconds += float(ages.sum())
         if not pushed:
-            self.calibration.observe(self._said(rows, ages), changed)
+            self.calibration.observe(self._predicted(rows, ages), changed)
         self._fade(rows, ages)
         shapes, rates = self.posterior(rows)
         more_changes, more_exposure = np.zeros(len(rows)), ages.copy()
@@ -106,29 +106,29 @@ class RateEvidence:
         if self._looks >= min(1.1 * self._fitted_at, self._fitted_at + _PATIENCE):
             self._fit()
 
-    def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
+    def state(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
         """Return all state, of the first ``used`` rows or of all."""
         pooled = [self.prior.shape, self.prior.rate, self._looks, self._seconds, self._fitted_at]
         return {
             "changes": self.changes[:used],
             "exposure": self.exposure[:used],
             "pooled": np.array(pooled),
-            "calibration": self.calibration.groups,
+            "calibration": self.calibration.groups.ravel(),
         }
 
-    def restore(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Continue from columns."""
-        self.changes = np.array(columns["changes"], np.float32)
-        self.exposure = np.array(columns["exposure"], np.float32)
+    def resume(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from a state."""
+        self.changes = np.array(state["changes"], np.float32)
+        self.exposure = np.array(state["exposure"], np.float32)
         shape, rate, self._looks, self._seconds, self._fitted_at = np.asarray(
-            columns["pooled"], np.float64
+            state["pooled"], np.float64
         ).tolist()
         self.prior = GammaPrior(shape, rate)
-        self.calibration.groups = np.array(columns["calibration"], np.float64).reshape(
+        self.calibration.groups = np.array(state["calibration"], np.float64).reshape(
             self.calibration.groups.shape
         )
 
-    def _said(self, rows: IntArray, ages: FloatArray) -> FloatArray:
+    def _predicted(self, rows: IntArray, ages: FloatArray) -> FloatArray:
         shapes, rates = self.posterior(rows)
         return np.asarray(-np.expm1(-shapes * np.log1p(ages / rates)))
 

@@ -14,7 +14,7 @@ import requests
 from urllib3 import BaseHTTPResponse
 
 from replica.http.auth import Auth, Secret
-from replica.http.causes import FAILURES, cause
+from replica.http.error_causes import FAILURES, cause
 from replica.http.messages import Redactor, printable, shown
 from replica.http.reply import Reply
 from replica.http.retry import retry_after, until_reset
@@ -127,7 +127,8 @@ class HttpClient:
         if encoding.lower() not in ("", "identity"):
             raise RemoteError(
                 self._said(
-                    f"the answer is encoded as {self._redacted.line(encoding)}, which was not asked for"
+                    f"the answer is encoded as {self._redacted.line(encoding)}, which was "
+                    "not asked for"
                 )
             )
         if raw.length_remaining is not None and raw.length_remaining > self._longest:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from urllib3 import BaseHTTPResponse
 
-from replica.http.causes import FAILURES
+from replica.http.error_causes import FAILURES
 from replica.remotes import RemoteError
 
 _PIECE = 1 << 16

@@ -14,7 +14,11 @@ LONGEST_RETRY = 3600.0
 def retry_after(value: str | None, now: float) -> float | None:
     """Return the seconds in a ``Retry-After`` header, given as seconds or date; None if invalid.
 
-    >>> retry_after("120", now=0.0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=50.0), retry_after("soon", 0.0)
+    >>> (
+    ...     retry_after("120", now=0.0),
+    ...     retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=50.0),
+    ...     retry_after("soon", 0.0),
+    ... )
     (120.0, 10.0, None)
     """
     text = (value or "").strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replica.rankers.contract import Candidates, Ranker, RankerError, ranked
 from replica.rankers.registry import DEFAULT_RANKERS, RankerClass, RankerRegistry
-from replica.rankers.wbm import told_the_truth
+from replica.rankers.wbm import known_intervals
 
 __all__ = [
     "DEFAULT_RANKERS",
@@ -13,6 +13,6 @@ __all__ = [
     "RankerClass",
     "RankerError",
     "RankerRegistry",
+    "known_intervals",
     "ranked",
-    "told_the_truth",
 ]

@@ -43,7 +43,9 @@ def check_ranker(ranker: RankerClass) -> None:
 
 
 def all_candidates() -> Iterator[Candidates]:
-    """Yield candidates of every kind: none, one and many, with and without merits, for answers of all lengths."""
+    """Yield candidates of every kind: none, one and many, with and without merits, for answers of
+    all lengths.
+    """
     for seed, size in enumerate(_SIZES):
         for k in _KS:
             for slide in (0.0, 60.0):

@@ -26,7 +26,9 @@ _TURNS = 32
 """Number of refreshes after which the worth of one on its own no longer matters."""
 
 _FURTHEST = 1 << 10
-"""An answer of more places, and of more than candidates, is weighed as one of so many: what is behind gains nothing."""
+"""An answer of more places, and of more than candidates, is weighed as one of so many: what is
+behind gains nothing.
+"""
 
 _NEXT_TO_NOTHING = 1e-9
 """Tie-breaker: among candidates without visible impact, prefer the likelier to have changed."""
@@ -41,8 +43,9 @@ class ExpectedImpact:
     (``shifts``). The first in the order may be the only one refreshed, so it is chosen by the first
     value; further down the second value counts more. Both are up to twice as large for a candidate
     that is also in the next evaluation, if its value lasts that long. If nothing is known of
-    changed merits, a candidate in the answer is assumed to leave it when it changes. Nothing is worth anything
-    to an answer without places: then the likelier to have changed is first, of equals the one fetched longest ago.
+    changed merits, a candidate in the answer is assumed to leave it when it changes. Nothing is
+    worth anything to an answer without places: then the likelier to have changed is first, of
+    equals the one fetched longest ago.
 
     O(n log n), and O(worlds · n log k).
     """
@@ -222,7 +225,9 @@ def _member_of(k: int) -> FloatArray:
 
 
 def _shares(gains: FloatArray, whole: float) -> FloatArray:
-    """Return gains as shares of a whole; of nothing, as of an answer without places, each share is nothing."""
+    """Return gains as shares of a whole; of nothing, as of an answer without places, each share is
+    nothing.
+    """
     return gains / whole if whole else np.zeros_like(gains)
 
 

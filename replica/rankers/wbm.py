@@ -48,11 +48,11 @@ class WindowBasedMaintenance:
         return np.clip(np.minimum(candidates.remaining, lasts), 0, _MOST).astype(np.int64)
 
 
-def told_the_truth(intervals: Callable[[IntArray], FloatArray]) -> type[WindowBasedMaintenance]:
+def known_intervals(intervals: Callable[[IntArray], FloatArray]) -> type[WindowBasedMaintenance]:
     """Return a ranker that knows the true change intervals, for experiments."""
 
-    class WindowBasedMaintenanceToldTheTruth(WindowBasedMaintenance):
+    class KnownIntervals(WindowBasedMaintenance):
         def __call__(self, candidates: Candidates) -> IntArray:
             return super().__call__(replace(candidates, intervals=intervals(candidates.rows)))
 
-    return WindowBasedMaintenanceToldTheTruth
+    return KnownIntervals

@@ -28,7 +28,8 @@ class RestAddress:
         match = re.fullmatch(r"(https?://[^/?#{}\s]+[/?][^#{}\s]*)\{(keys?)\}([^#{}\s]*)", template)
         if match is None:
             raise ValueError(
-                f'"{template}" is not an http or https address with {{keys}} or {{key}} behind its host'
+                f'"{template}" is not an http or https address with {{keys}} or {{key}} '
+                "behind its host"
             )
         self._before, self._after = match[1], match[3]
         self.takes_many = match[2] == "keys"

@@ -59,8 +59,12 @@ class FunctionRemote:
     :class:`RemoteError`. A record in a mapping of ids need not contain the id.
 
     >>> from replica.remotes.records import XSD, Field, KeyTemplate
-    >>> mapping = RecordMapping(KeyTemplate.parse("urn:user:{id}"), {"urn:followers": Field("", XSD + "integer")})
-    >>> remote = FunctionRemote(lambda ids: {"a": 7}, mapping=mapping, star=Star("u", {"f": "urn:followers"}))
+    >>> mapping = RecordMapping(
+    ...     KeyTemplate.parse("urn:user:{id}"), {"urn:followers": Field("", XSD + "integer")}
+    ... )
+    >>> remote = FunctionRemote(
+    ...     lambda ids: {"a": 7}, mapping=mapping, star=Star("u", {"f": "urn:followers"})
+    ... )
     >>> remote.fetch(["<urn:user:a>", "<urn:user:b>"], timeout=1)
     [{'u': '<urn:user:a>', 'f': '"7"^^<http://www.w3.org/2001/XMLSchema#integer>'}]
     """

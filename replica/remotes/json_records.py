@@ -30,7 +30,9 @@ class JsonRecords:
     next to the path's first step. Raises :class:`NotRecordsError`, and any error of ``read``.
 
     >>> import io
-    >>> reply = JsonRecords(io.BytesIO(b'{"data": [{"id": 1}, {"id": 2.50}], "meta": 0}').read, "data")
+    >>> reply = JsonRecords(
+    ...     io.BytesIO(b'{"data": [{"id": 1}, {"id": 2.50}], "meta": 0}').read, "data"
+    ... )
     >>> list(reply), reply.has_items, reply.has_errors
     ([{'id': 1}, {'id': Decimal('2.50')}], True, False)
     """

@@ -123,7 +123,10 @@ class RecordReader:
     >>> reader = RecordReader(mapping, Star("user", {"f": "http://example.org/followers"}))
     >>> reader.read({"id": "42", "metrics": {"followers": 7}}).solutions
     [{'user': '<http://example.org/user/42>', 'f': '"7"^^<http://www.w3.org/2001/XMLSchema#integer>'}]
-    >>> reader.solutions([({"id": 1}, None)], asked={"<http://example.org/user/1>"}), dict(reader.rejected)
+    >>> (
+    ...     reader.solutions([({"id": 1}, None)], asked={"<http://example.org/user/1>"}),
+    ...     dict(reader.rejected),
+    ... )
     ([], {'no "metrics.followers"': 1})
     """
 
@@ -217,7 +220,10 @@ class RecordReader:
 def values_at(value: object, path: str) -> Iterator[object]:
     """Yield the values at a path of a record, each element of lists; nothing for null or no value.
 
-    >>> list(values_at({"a": [{"b": 1}, {"b": [2, 3]}, {"b": None}]}, "a.b")), list(values_at({"a": [5, 6]}, "a.1"))
+    >>> (
+    ...     list(values_at({"a": [{"b": 1}, {"b": [2, 3]}, {"b": None}]}, "a.b")),
+    ...     list(values_at({"a": [5, 6]}, "a.1")),
+    ... )
     ([1, 2, 3], [6])
     >>> list(values_at({"a.b": 1}, "a.b"))  # the columns of tables may have dots in their names
     [1]

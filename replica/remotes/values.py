@@ -103,7 +103,8 @@ def term_maker(datatype: str) -> TermMaker:
     if lexical is None:
         known = ", ".join(each.replace(XSD, "xsd:") for each in _LEXICAL)
         raise ValueError(
-            f'the datatype "{datatype}" is not supported: use {known}, "{IRI}" or a template of IRIs'
+            f'the datatype "{datatype}" is not supported: use {known}, "{IRI}" or a '
+            "template of IRIs"
         )
 
     def make(value: object) -> str | None:

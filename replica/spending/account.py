@@ -8,9 +8,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from replica.budget import Budget, Spending
+from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.ledger import Ledger, Mark
 from replica.spending.quota import UNLIMITED, Quota
-from replica.store.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 
 _KIND, _VERSION = "account", 1
 
@@ -33,7 +33,10 @@ class Account:
     For one thread at a time. If the ledger cannot be read or written, LedgerError is raised and
     nothing is spent.
 
-    >>> budget, bank = Budget(items=10, requests=2, seconds=1.0), Budget(items=5, requests=1, seconds=0)
+    >>> budget, bank = (
+    ...     Budget(items=10, requests=2, seconds=1.0),
+    ...     Budget(items=5, requests=1, seconds=0),
+    ... )
     >>> account = Account(budget, quota=Quota(), bank=bank, clock=lambda: 7.0)
     >>> account.begin(1)
     >>> account.take(items=4, requests=1), account.take(items=7, requests=1)

@@ -75,14 +75,19 @@ class Ledger:
     >>> ledger = Ledger(Path(folder.name, "spending.db"))
     >>> with ledger.transaction():
     ...     ledger.log_of("users").add(Spent(at=10.0, items=100, requests=1))
-    ...     ledger.set_mark("users", "query", Mark(7, items=100, requests=1, allowed_items=100, allowed_requests=3))
+    ...     ledger.set_mark(
+    ...         "users",
+    ...         "query",
+    ...         Mark(7, items=100, requests=1, allowed_items=100, allowed_requests=3),
+    ...     )
     >>> ledger.close()
     >>> again = Ledger(Path(folder.name, "spending.db"))
     >>> again.log_of("users").rows()
     [Spent(at=10.0, items=100, requests=1)]
     >>> again.mark("users", "query").evaluation
     7
-    >>> again.close(); folder.cleanup()
+    >>> again.close()
+    >>> folder.cleanup()
     """
 
     def __init__(self, path: Path | str, *, longest_wait: float = 0.25) -> None:

@@ -54,7 +54,8 @@ class Limit:
             )
         if not (math.isfinite(self.seconds) and self.seconds > 0):
             raise ValueError(
-                f"a limit's period must be some time longer than nothing, not {self.seconds} seconds"
+                "a limit's period must be some time longer than nothing, not "
+                f"{self.seconds} seconds"
             )
         if self.unit not in get_args(Unit):
             raise ValueError(f"a limit counts requests or items, not {self.unit!r}")

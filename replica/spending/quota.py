@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from replica.snapshot import State, pack, reading, unpack
 from replica.spending.ledger import Ledger
 from replica.spending.limit import Limit
 from replica.spending.spent import (
@@ -21,7 +22,6 @@ from replica.spending.spent import (
     seconds_until,
     thinned,
 )
-from replica.store.snapshot import State, pack, reading, unpack
 
 _KIND, _VERSION = "quota", 1
 
@@ -52,7 +52,9 @@ class Quota:
     period late.
 
     >>> now = 0.0
-    >>> quota = Quota([Limit.parse("2 requests per 1m"), Limit.parse("150 items per 1h")], time=lambda: now)
+    >>> quota = Quota(
+    ...     [Limit.parse("2 requests per 1m"), Limit.parse("150 items per 1h")], time=lambda: now
+    ... )
     >>> quota.take(items=100, requests=1)
     True
     >>> quota.left()
@@ -161,7 +163,7 @@ class Quota:
         return pack(
             _KIND,
             _VERSION,
-            State({"taken": self._taken, "now": now, "wall": self._wall()}, columns),
+            State({"taken": self._taken, "now": now, "wall": self._wall()}, {"rows": columns}),
         )
 
     def resume(self, snapshot: bytes) -> None:
@@ -173,7 +175,7 @@ class Quota:
         """
         state = unpack(_KIND, _VERSION, snapshot)
         with reading():
-            columns = (state.columns[name].tolist() for name in ("at", "items", "requests"))
+            columns = (state.tables["rows"][name].tolist() for name in ("at", "items", "requests"))
             rows, taken = list(map(Spent, *columns)), state.settings["taken"]
             then, elapsed = state.settings["now"], max(0.0, self._wall() - state.settings["wall"])
         with self._log.transaction():

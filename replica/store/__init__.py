@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+from replica.snapshot import SnapshotError
 from replica.store.contract import NEVER, WHOLE, Solution, Stored
 from replica.store.replica_store import ReplicaStore
-from replica.store.snapshot import SnapshotError
 from replica.store.solution_store import SolutionStore
 
 __all__ = ["NEVER", "WHOLE", "ReplicaStore", "SnapshotError", "Solution", "SolutionStore", "Stored"]

@@ -41,6 +41,11 @@ class KeyIndex:
         return self._used - len(self._free)
 
     @property
+    def used(self) -> int:
+        """Number of rows that have had a key."""
+        return self._used
+
+    @property
     def nbytes(self) -> int:
         """Size in bytes, including the keys' texts."""
         return self._texts.nbytes + self._table.nbytes + self._free.nbytes
@@ -78,8 +83,8 @@ class KeyIndex:
         """Return the rows of all keys, ascending."""
         return np.flatnonzero(self._texts.has(slice(self._used)))
 
-    def columns(self) -> dict[str, AnyArray]:
-        """Return the complete state as arrays."""
+    def state(self) -> dict[str, AnyArray]:
+        """Return the complete state as columns."""
         rows = self.all_rows()
         return {
             "lengths": self._texts.lengths(self._used),
@@ -87,23 +92,20 @@ class KeyIndex:
             "free": self._free,
         }
 
-    @classmethod
-    def restore(cls, columns: Mapping[str, AnyArray]) -> KeyIndex:
-        """Return an index with the same keys at the same rows; raises ValueError if invalid."""
-        lengths, free = columns["lengths"].astype(np.int64), columns["free"].astype(np.int32)
+    def resume(self, state: Mapping[str, AnyArray]) -> None:
+        """Continue from a state, in a new index; raises ValueError if it is invalid."""
+        lengths, free = state["lengths"].astype(np.int64), state["free"].astype(np.int32)
         rows = np.flatnonzero(lengths >= 0)
         gone = np.flatnonzero(lengths == -1)
         if len(rows) + len(gone) < len(lengths) or not np.array_equal(np.sort(free), gone):
             raise ValueError("rows are neither free nor taken")
-        index = cls()
-        index._used, index._free = len(lengths), free
-        index._make_room(len(lengths))
-        keys = _split(columns["texts"].tobytes(), lengths[rows])
-        index._texts.put(rows, Texts.of(keys))
-        index._table.put(_tags(keys), rows)
-        if not np.array_equal(index.find(keys), rows):
+        self._used, self._free = len(lengths), free
+        self._make_room(len(lengths))
+        keys = _split(state["texts"].tobytes(), lengths[rows])
+        self._texts.put(rows, Texts.of(keys))
+        self._table.put(_tags(keys), rows)
+        if not np.array_equal(self.find(keys), rows):
             raise ValueError("a key has two rows")
-        return index
 
     def _row_of(self, key: str) -> int:
         data = encoded(key)

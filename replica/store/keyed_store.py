@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from replica.freshness.history import History
-from replica.store.columns import AnyArray
-from replica.store.contract import NEVER, FloatArray, IntArray
+from replica.snapshot import Columns, SnapshotError, State
+from replica.store.contract import NEVER, FloatArray, IntArray, Solution, Stored
 from replica.store.key_index import KeyIndex
 from replica.store.recency import Recency
-from replica.store.snapshot import State, named
 
 
-class KeyedStore:
+class KeyedStore(ABC):
     """Keys with rows, their histories, and eviction beyond a limit.
 
     **Eviction**: with a ``limit``, ``touch`` marks the rows that an evaluation needs, and
@@ -24,14 +24,51 @@ class KeyedStore:
     needed. So the store holds ``limit`` keys, or as many as one evaluation needs if these are more.
     A key that was not asked for is only added below the limit. All knowledge of a removed key is
     gone, and its row may be reused.
+
+    ``numbers`` are the variables whose changes the history learns from.
     """
 
-    def __init__(self, variables: tuple[str, ...], limit: int | None) -> None:
+    def __init__(
+        self,
+        key_variable: str | None,
+        variables: tuple[str, ...],
+        *,
+        numbers: tuple[str, ...],
+        limit: int | None,
+    ) -> None:
+        self.key_variable = key_variable
+        self.variables = variables
         self.limit = limit
-        self.history = History(variables)
+        self.history = History(numbers)
         self._index = KeyIndex()
         self._recency = Recency()
         self._capacity = 0
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of known keys."""
+
+    @abstractmethod
+    def put(
+        self,
+        asked: Iterable[str],
+        solutions: Iterable[Solution],
+        now: float,
+        *,
+        pushed: bool = False,
+    ) -> Stored:
+        """Store an answer to a question sent at ``now`` about ``asked``, or a pushed change."""
+
+    @abstractmethod
+    def snapshot(self) -> bytes:
+        """Return the complete state as bytes."""
+
+    @abstractmethod
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot of a store of the same variables; else raises SnapshotError.
+
+        The limit stays as it is.
+        """
 
     @property
     def held(self) -> int:
@@ -112,35 +149,43 @@ class KeyedStore:
         self.history.clear(rows)
 
     def _settings(self) -> dict[str, Any]:
-        return {"limit": self.limit, "round": self._recency.round}
+        return {
+            "key_variable": self.key_variable,
+            "variables": self.variables,
+            "limit": self.limit,
+            "round": self._recency.round,
+        }
 
-    def _columns(self) -> dict[str, AnyArray]:
-        keys = self._index.columns()
-        recency = self._recency.columns(len(keys["lengths"]))
-        history = self.history.columns(len(keys["lengths"]))
-        return {**named("keys", keys), **named("recency", recency), **named("history", history)}
+    def _tables(self, used: int) -> dict[str, Columns]:
+        return {
+            "keys": self._index.state(),
+            "recency": self._recency.state(used),
+            "history": self.history.state(used),
+        }
 
     def _become(self, other: KeyedStore) -> None:
         """Take over the state of another store, which must not be used again."""
         self._index, self._recency, self._capacity = other._index, other._recency, other._capacity
         self.history.become(other.history)
 
-    def _restore(self, state: State) -> int:
-        """Load a state and return its number of rows; raises ValueError if it is invalid."""
-        self._index = KeyIndex.restore(state.part("keys"))
-        used = len(state.columns["keys.lengths"])
-        self.history.restore(state.part("history"))
+    def _resume(self, state: State) -> int:
+        """Load a state into a new store and return its number of rows.
+
+        Raises SnapshotError for the state of a store of other variables, and ValueError if it is
+        invalid.
+        """
+        names = state.settings["key_variable"], tuple(state.settings["variables"])
+        if names != (self.key_variable, self.variables):
+            raise SnapshotError(f"this is a snapshot of a store of {', '.join(names[1])}")
+        self._index.resume(state.tables["keys"])
+        used = self._index.used
+        self.history.resume(state.tables["history"])
         if len(self.history.fetched_at) < used:
             raise ValueError("the history has too few rows")
         self._make_room(self._index.capacity)
         self._recency.round = _whole(state.settings, "round")
-        self._recency.restore(state.columns["recency.needed"], used)
+        self._recency.resume(state.tables["recency"], used)
         return used
-
-
-def limit_of(settings: Mapping[str, Any]) -> int | None:
-    """Return the limit in some settings."""
-    return None if settings["limit"] is None else _whole(settings, "limit")
 
 
 def _whole(settings: Mapping[str, Any], name: str) -> int:

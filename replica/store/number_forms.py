@@ -15,7 +15,8 @@ _EXACT = 16
 """Integers of fewer digits are exact as floats."""
 _DIGITS = range(18)
 _WHOLE = (
-    "integer long int short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
+    "integer long int short byte nonNegativeInteger positiveInteger nonPositiveInteger "
+    "negativeInteger "
     "unsignedLong unsignedInt unsignedShort unsignedByte"
 ).split()
 _FORMS: tuple[tuple[str, str, int], ...] = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from replica.store.columns import AnyArray, column, grown
@@ -56,12 +58,13 @@ class Recency:
             return rows
         return np.sort(rows[np.argpartition((needed << 32) + rows, count)[:count]])
 
-    def columns(self, used: int) -> dict[str, AnyArray]:
-        """Return the state of the first ``used`` rows as arrays."""
+    def state(self, used: int) -> dict[str, AnyArray]:
+        """Return the state of the first ``used`` rows as columns."""
         return {"needed": self._needed[:used]}
 
-    def restore(self, needed: AnyArray, used: int) -> None:
-        """Load a state; raises ValueError if it is invalid. There must be room for it."""
+    def resume(self, state: Mapping[str, AnyArray], used: int) -> None:
+        """Continue from a state; raises ValueError if it is invalid. There must be room for it."""
+        needed = state["needed"]
         if len(needed) != used or (needed > self.round).any():
             raise ValueError("when rows were needed is not as it should be")
         self._needed[:used] = needed

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from replica.snapshot import State, pack, reading, unpack
 from replica.store.columns import column, grown
 from replica.store.contract import NEVER, BoolArray, FloatArray, IntArray, Solution, Stored
-from replica.store.keyed_store import KeyedStore, limit_of
-from replica.store.snapshot import SnapshotError, State, damaged, named, pack, unpack
+from replica.store.keyed_store import KeyedStore
 from replica.store.term_column import TermColumn
 
 _KIND, _VERSION = "replica store", 2
@@ -24,18 +24,21 @@ class ReplicaStore(KeyedStore):
 
     >>> store = ReplicaStore("user", ["followers"])
     >>> seven = '"7"^^<http://www.w3.org/2001/XMLSchema#integer>'
-    >>> store.put(["<urn:a>", "<urn:b>"], [{"user": "<urn:a>", "followers": seven}], now=5.0).changed
+    >>> store.put(
+    ...     ["<urn:a>", "<urn:b>"], [{"user": "<urn:a>", "followers": seven}], now=5.0
+    ... ).changed
     ('<urn:a>', '<urn:b>')
     >>> store.numbers("followers", store.rows(["<urn:a>", "<urn:b>", "<urn:c>"]))
     array([ 7., nan, nan])
     """
 
+    key_variable: str
+
     def __init__(
         self, key_variable: str, variables: Iterable[str], *, limit: int | None = None
     ) -> None:
-        self.key_variable = key_variable
-        self.variables = tuple(name for name in variables if name != key_variable)
-        super().__init__(self.variables, limit)
+        others = tuple(name for name in variables if name != key_variable)
+        super().__init__(key_variable, others, numbers=others, limit=limit)
         self._terms = {name: TermColumn() for name in self.variables}
         self._present: BoolArray = column(0, False, np.bool_)
         self._means: dict[str, float] = {}
@@ -98,49 +101,24 @@ class ReplicaStore(KeyedStore):
         return Stored(tuple(found[at][0] for at in np.flatnonzero(changed).tolist()), ambiguous)
 
     def snapshot(self) -> bytes:
-        """Return the complete state as bytes for ``restore``."""
-        settings = {
-            "key_variable": self.key_variable,
-            "variables": self.variables,
-            **self._settings(),
-        }
-        columns = self._columns()
-        used = len(columns["keys.lengths"])
-        terms = {
-            name: cells
-            for at, each in enumerate(self._terms.values())
-            for name, cells in named(f"terms{at}", each.columns(used)).items()
-        }
-        return pack(
-            _KIND, _VERSION, State(settings, {**columns, **terms, "present": self._present[:used]})
-        )
-
-    @classmethod
-    def restore(cls, snapshot: bytes) -> ReplicaStore:
-        """Return a store with a saved state; raises SnapshotError for any other bytes."""
-        state = unpack(_KIND, _VERSION, snapshot)
-        try:
-            store = cls(
-                state.settings["key_variable"],
-                state.settings["variables"],
-                limit=limit_of(state.settings),
-            )
-            used = store._restore(state)
-            for at, terms in enumerate(store._terms.values()):
-                terms.restore(state.part(f"terms{at}"), used)
-            store._present[:used] = state.columns["present"]
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise damaged(error) from error
-        return store
+        """Return the complete state as bytes."""
+        used = self._index.used
+        terms = {f"terms{at}": each.state(used) for at, each in enumerate(self._terms.values())}
+        tables = {**self._tables(used), **terms, "rows": {"present": self._present[:used]}}
+        return pack(_KIND, _VERSION, State(self._settings(), tables))
 
     def resume(self, snapshot: bytes) -> None:
-        """Replace the state by that of a store of the same variables; else raises SnapshotError.
+        """Continue from a snapshot of a store of the same variables; else raises SnapshotError.
 
         The limit stays as it is.
         """
-        other = self.restore(snapshot)
-        if (other.key_variable, other.variables) != (self.key_variable, self.variables):
-            raise SnapshotError(f"this is a snapshot of a store of {', '.join(other.variables)}")
+        state = unpack(_KIND, _VERSION, snapshot)
+        other = ReplicaStore(self.key_variable, self.variables)
+        with reading():
+            used = other._resume(state)
+            for at, terms in enumerate(other._terms.values()):
+                terms.resume(state.tables[f"terms{at}"], used)
+            other._present[:used] = state.tables["rows"]["present"]
         self._become(other)
         self._terms, self._present, self._means = other._terms, other._present, {}
 

@@ -89,19 +89,19 @@ class SolutionRuns:
         self._counts[rows] = 0
         self._live -= len(places)
 
-    def columns(self, used: int) -> dict[str, AnyArray]:
-        """Return the state of the first ``used`` rows as arrays."""
+    def state(self, used: int) -> dict[str, AnyArray]:
+        """Return the state of the first ``used`` rows as columns."""
         self._compact()
         columns = {"starts": self._starts[:used], "counts": self._counts[:used]}
         for at, terms in enumerate(self._terms.values()):
             columns.update(
-                {f"terms{at}.{name}": each for name, each in terms.columns(self._used).items()}
+                {f"terms{at}.{name}": each for name, each in terms.state(self._used).items()}
             )
         return columns
 
-    def restore(self, columns: Mapping[str, AnyArray], used: int) -> None:
-        """Load a state; raises ValueError if it is invalid. There must be room for it."""
-        starts, counts = columns["starts"].astype(np.int64), columns["counts"].astype(np.int64)
+    def resume(self, state: Mapping[str, AnyArray], used: int) -> None:
+        """Continue from a state; raises ValueError if it is invalid. There must be room for it."""
+        starts, counts = state["starts"].astype(np.int64), state["counts"].astype(np.int64)
         if not len(starts) == len(counts) == used or (counts < 0).any():
             raise ValueError("the solutions' places are not as they should be")
         places = positions_of(starts, counts)
@@ -113,9 +113,9 @@ class SolutionRuns:
         for at, terms in enumerate(self._terms.values()):
             start = f"terms{at}."
             mine = {
-                name[len(start) :]: each for name, each in columns.items() if name.startswith(start)
+                name[len(start) :]: each for name, each in state.items() if name.startswith(start)
             }
-            terms.restore(mine, len(places))
+            terms.resume(mine, len(places))
 
     def _place(self, rows: IntArray, counts: IntArray) -> None:
         """Allot places to rows that have no solutions."""

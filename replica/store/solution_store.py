@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from replica.snapshot import State, pack, reading, unpack
 from replica.store.contract import NEVER, WHOLE, BoolArray, IntArray, Solution, Stored
-from replica.store.keyed_store import KeyedStore, limit_of
-from replica.store.snapshot import SnapshotError, State, damaged, named, pack, unpack
+from replica.store.keyed_store import KeyedStore
 from replica.store.solution_runs import SolutionRuns
 
 _KIND, _VERSION = "solution store", 2
@@ -22,7 +22,10 @@ class SolutionStore(KeyedStore):
     solutions takes O(n log n). The history has no numbers, as a key may have many, or none.
 
     >>> store = SolutionStore("user", ["user", "friend"])
-    >>> answer = [{"user": "<urn:a>", "friend": "<urn:c>"}, {"user": "<urn:a>", "friend": "<urn:b>"}]
+    >>> answer = [
+    ...     {"user": "<urn:a>", "friend": "<urn:c>"},
+    ...     {"user": "<urn:a>", "friend": "<urn:b>"},
+    ... ]
     >>> store.put(["<urn:a>", "<urn:z>"], answer, now=5.0).changed
     ('<urn:a>', '<urn:z>')
     >>> [solution["friend"] for solution in store.solutions("<urn:a>")], store.solutions("<urn:z>")
@@ -32,9 +35,7 @@ class SolutionStore(KeyedStore):
     def __init__(
         self, key_variable: str | None, variables: Iterable[str], *, limit: int | None = None
     ) -> None:
-        super().__init__((), limit)
-        self.key_variable = key_variable
-        self.variables = tuple(variables)
+        super().__init__(key_variable, tuple(variables), numbers=(), limit=limit)
         self._names = sorted({*self.variables} - {key_variable})
         self._runs = SolutionRuns(self._names)
 
@@ -94,40 +95,21 @@ class SolutionStore(KeyedStore):
         )
 
     def snapshot(self) -> bytes:
-        """Return the complete state as bytes for ``restore``."""
-        settings = {
-            "key_variable": self.key_variable,
-            "variables": self.variables,
-            **self._settings(),
-        }
-        columns = self._columns()
-        runs = self._runs.columns(len(columns["keys.lengths"]))
-        return pack(_KIND, _VERSION, State(settings, {**columns, **named("runs", runs)}))
-
-    @classmethod
-    def restore(cls, snapshot: bytes) -> SolutionStore:
-        """Return a store with a saved state; raises SnapshotError for any other bytes."""
-        state = unpack(_KIND, _VERSION, snapshot)
-        try:
-            store = cls(
-                state.settings["key_variable"],
-                state.settings["variables"],
-                limit=limit_of(state.settings),
-            )
-            used = store._restore(state)
-            store._runs.restore(state.part("runs"), used)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise damaged(error) from error
-        return store
+        """Return the complete state as bytes."""
+        used = self._index.used
+        tables = {**self._tables(used), "runs": self._runs.state(used)}
+        return pack(_KIND, _VERSION, State(self._settings(), tables))
 
     def resume(self, snapshot: bytes) -> None:
-        """Replace the state by that of a store of the same variables; else raises SnapshotError.
+        """Continue from a snapshot of a store of the same variables; else raises SnapshotError.
 
         The limit stays as it is.
         """
-        other = self.restore(snapshot)
-        if (other.key_variable, other.variables) != (self.key_variable, self.variables):
-            raise SnapshotError(f"this is a snapshot of a store of {', '.join(other.variables)}")
+        state = unpack(_KIND, _VERSION, snapshot)
+        other = SolutionStore(self.key_variable, self.variables)
+        with reading():
+            used = other._resume(state)
+            other._runs.resume(state.tables["runs"], used)
         self._become(other)
         self._runs = other._runs
 

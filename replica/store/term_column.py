@@ -108,32 +108,30 @@ class TermColumn:
         if self._texts is not None:
             self._ids = grown(np.append(self._ids[rows], np.int32(-1)), capacity, -1)
 
-    def columns(self, used: int) -> dict[str, AnyArray]:
-        """Return the state of the first ``used`` rows as arrays."""
+    def state(self, used: int) -> dict[str, AnyArray]:
+        """Return the state of the first ``used`` rows as columns."""
         columns = {"numbers": self._numbers[:used], "codes": self._codes[:used]}
         if self._texts is None:
             return columns
-        texts = {f"texts.{name}": each for name, each in self._texts.columns().items()}
+        texts = {f"texts.{name}": each for name, each in self._texts.state().items()}
         return {**columns, "ids": self._ids[:used], **texts}
 
-    def restore(self, columns: Mapping[str, AnyArray], used: int) -> None:
-        """Load a state; raises ValueError if it is invalid. There must be room for it."""
-        numbers, codes = columns["numbers"], columns["codes"]
+    def resume(self, state: Mapping[str, AnyArray], used: int) -> None:
+        """Continue from a state; raises ValueError if it is invalid. There must be room for it."""
+        numbers, codes = state["numbers"], state["codes"]
         if not len(numbers) == len(codes) == used or not all(
             is_form(code) for code in np.unique(codes).tolist()
         ):
             raise ValueError("a column of terms is not as it should be")
         self._numbers[:used], self._codes[:used] = numbers, codes
-        if "ids" in columns:
-            self._restore_texts(columns, used)
+        if "ids" in state:
+            self._resume_texts(state, used)
         elif (codes == OTHER).any():
             raise ValueError("terms have no text")
 
-    def _restore_texts(self, columns: Mapping[str, AnyArray], used: int) -> None:
-        ids = columns["ids"].astype(np.int64)
-        texts = KeyIndex.restore(
-            {name[6:]: each for name, each in columns.items() if name.startswith("texts.")}
-        )
+    def _resume_texts(self, state: Mapping[str, AnyArray], used: int) -> None:
+        ids, texts = state["ids"].astype(np.int64), KeyIndex()
+        texts.resume({name[6:]: each for name, each in state.items() if name.startswith("texts.")})
         held, is_text = texts.all_rows(), self._codes[:used] == OTHER
         if not np.array_equal(is_text, ids >= 0) or not np.array_equal(
             np.unique(ids[is_text]), held

@@ -35,7 +35,10 @@ def analyse_score(
         if direction is Direction.UNKNOWN:
             culprit = explain_direction(expression, name, ranges, functions=functions)
             message = f"the score is not known to be monotone in ?{name}"
-            hint = "answers stay right; norm(?x, low, high) and FILTER(?x >= low) say in which range a value lies"
+            hint = (
+                "answers stay right; norm(?x, low, high) and FILTER(?x >= low) say in which "
+                "range a value lies"
+            )
             span = (culprit or expression).span
             found.append(Diagnostic("not-monotone", message, span, hint, severity="warning"))
     return dict(by_variable)

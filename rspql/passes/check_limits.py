@@ -1,4 +1,4 @@
-"""Check a query against the limits: what is deeper or wider would end the process that evaluates it."""
+"""Check a query against the limits: a deeper or wider one would end the process."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _Counted = tuple[SizeLimit, ast.Node, int]
 
 
 def check_limits(query: ast.Query) -> list[Diagnostic]:
-    """Return the complaints about what is too deep or too wide: of each limit about the first thing beyond it.
+    """Return a complaint about the first thing beyond each limit.
 
-    What is too deep is said alone, as all else may recurse that deep; and what is joined or named by ``*`` is looked at
-    where the query is not too large for that. So it takes time in proportion to the query's size.
+    Depth is reported alone, because all else may recurse that deep. Joins and ``*`` are checked
+    only in queries that are not too large for it, so the time is proportional to the query's size.
     """
     too_deep = _too_deep(query)
     if too_deep is not None:
@@ -43,7 +43,7 @@ def check_limits(query: ast.Query) -> list[Diagnostic]:
 
 
 def _nodes(query: ast.Query) -> list[ast.Node]:
-    """Return all nodes of a query in source order, but for those within VALUES: there may be very many of these."""
+    """Return all nodes of a query in source order, except those in VALUES and plain triples."""
     pending: list[ast.Node] = [query]
     found = []
     while pending:
@@ -53,7 +53,8 @@ def _nodes(query: ast.Query) -> list[ast.Node]:
 
 
 def _children(node: ast.Node) -> list[ast.Node]:
-    return [] if isinstance(node, ast.Values) else list(ast.children(node))
+    # There may be very many values and triple patterns, and no limit counts their terms.
+    return [] if isinstance(node, ast.Values) or _is_plain(node) else list(ast.children(node))
 
 
 def _complaint(limit: SizeLimit, node: ast.Node) -> Diagnostic:
@@ -66,7 +67,7 @@ def _complaint(limit: SizeLimit, node: ast.Node) -> Diagnostic:
 
 
 def _too_deep(query: ast.Query) -> Diagnostic | None:
-    """Return the complaint about the first thing that makes the engine's tree higher than allowed; no recursion."""
+    """Return the complaint about the first thing that makes the engine's tree too high."""
     heights: dict[int, int] = {}
     pending: list[tuple[ast.Node, int, bool]] = [(query, 0, False)]
     while pending:
@@ -77,7 +78,8 @@ def _too_deep(query: ast.Query) -> Diagnostic | None:
             continue
         height = 0
         for part, rise in _parts(node):
-            height = max(height, heights.get(id(part), 0)) + rise
+            below = 0 if part is node else heights.get(id(part), 0)
+            height = max(height, below) + rise
             if above + height > DEPTH.most:
                 hint = f"at most {DEPTH.most} levels are supported; {DEPTH.remedy}"
                 return Diagnostic("nesting", "the query is nested too deeply", part.span, hint)
@@ -86,18 +88,22 @@ def _too_deep(query: ast.Query) -> Diagnostic | None:
 
 
 def _below(node: ast.Node, above: int) -> Iterator[tuple[ast.Node, int, bool]]:
-    """Yield what a node holds, and how many levels are above that at least, whatever comes after it."""
+    """Yield a node's children, each with a lower bound of the levels above it."""
     rises = {id(part): rise for part, rise in _parts(node)}
     for child in _children(node):
         yield child, above + (1 if id(node) in rises else rises.get(id(child), 0)), False
 
 
 def _parts(node: ast.Node) -> Iterator[tuple[ast.Node, int]]:
-    """Yield what a node is made of, and whether the engine's tree rises with it: each operator stands on those before.
+    """Yield a node's parts, each with 1 if the engine's tree rises with it, else 0.
+
+    Each operator stands on those before it.
 
     Of most nodes the last part is the node itself.
     """
     match node:
+        case ast.TriplePattern() if _is_plain(node):
+            yield node, 2  # its terms are a level of their own
         case ast.Group(elements):
             yield from ((each, int(not _is_plain(each))) for each in elements)
         case ast.Query(form, where):
@@ -123,6 +129,7 @@ def _rise(column: ast.Node) -> int:
 
 
 def _is_plain(element: ast.Node) -> bool:
+    """Return True for a triple pattern without a path."""
     return isinstance(element, ast.TriplePattern) and isinstance(
         element.predicate, ast.Iri | ast.Variable
     )
@@ -195,7 +202,10 @@ def _is_cut(query: ast.Query) -> bool:
 
 
 def _crowded(nodes: Iterable[ast.Node]) -> list[Diagnostic]:
-    """Return the complaints about the first group that joins too much: the engine compares each with each other."""
+    """Return the complaints about the first group that joins too much.
+
+    The engine compares each of the joined with each other.
+    """
     groups = (node for node in nodes if isinstance(node, ast.Group))
     return next((found for group in groups if (found := _beyond(_joined(group)))), [])
 
@@ -222,7 +232,7 @@ def _joined(group: ast.Group) -> Iterator[_Counted]:
 
 
 def _steps(triple: ast.TriplePattern) -> Iterator[ast.Node]:
-    """Yield what a triple pattern is joined as: a path that is no more than a row of steps is taken apart."""
+    """Yield the joined parts of a triple pattern: the steps of a sequence path, or the pattern."""
     pending: list[ast.Node] = [triple.predicate]
     while pending:
         match pending.pop():
@@ -236,7 +246,10 @@ def _steps(triple: ast.TriplePattern) -> Iterator[ast.Node]:
 
 
 def _nested_steps(nodes: Iterable[ast.Node]) -> list[Diagnostic]:
-    """Return the complaint about the first path that is too long where each step doubles the engine's work."""
+    """Return the complaint about the first path with too many nested steps.
+
+    Each of them doubles the engine's work.
+    """
     triples = (node for node in nodes if isinstance(node, ast.TriplePattern))
     paths = (each.predicate for each in triples if not isinstance(each.predicate, ast.Variable))
     beyond = (found for path in paths if (found := _step_beyond(path, 0, is_nested=False)))

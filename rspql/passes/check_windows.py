@@ -65,7 +65,10 @@ def _count_problems(query: ast.Query) -> Iterator[Diagnostic]:
         return
     if len(query.windows) > 1:
         other = next(clause for clause in query.windows if clause is not counting)
-        message = "a window that counts elements cannot stand beside another: nothing says when both have closed"
+        message = (
+            "a window that counts elements cannot stand beside another: nothing says when both "
+            "have closed"
+        )
         yield Diagnostic(
             "unsupported",
             message,
@@ -75,7 +78,8 @@ def _count_problems(query: ast.Query) -> Iterator[Diagnostic]:
     for node in ast.walk(query):
         if isinstance(node, ast.ServicePattern):
             message = (
-                "a SERVICE cannot be joined with a window that counts elements: what may be asked of it, and how long "
+                "a SERVICE cannot be joined with a window that counts elements: what may be "
+                "asked of it, and how long "
                 "may be waited, is for a stretch of time"
             )
             yield Diagnostic(

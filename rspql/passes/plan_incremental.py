@@ -14,7 +14,7 @@ from rspql.passes.push_filters import PushedFilters, push_filters
 from rspql.passes.read_stream import StreamPart, read_stream
 from rspql.passes.recognise_topk import Ranking, last_binds, written_out
 from rspql.passes.split_sources import Sources
-from rspql.plan import Aggregate, PlannedService, Score, TopKPlan, WindowedPlan
+from rspql.plan import Aggregation, PlannedService, Score, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, variables_of, visible
 from rspql.scoring import (
     EVERYTHING,
@@ -201,7 +201,10 @@ def _score(
     if expression is None:
         raise NotIncremental("the score is too large with all names written out", None)
     if isinstance(expression, ast.Variable) and expression.name not in stream:
-        message = f"?{expression.name} comes from the remote and need not be a number; 0 + ?{expression.name} would be one"
+        message = (
+            f"?{expression.name} comes from the remote and need not be a number; 0 + "
+            f"?{expression.name} would be one"
+        )
         raise NotIncremental(message, expression)
     _check_arithmetic(expression, functions)
     check_expression(expression, found, functions=functions)
@@ -221,7 +224,10 @@ def _score(
             )
     used = tuple(dict.fromkeys(needed))
     if part.aggregate and part.aggregate.key in used:
-        message = f"?{part.aggregate.key}, which it groups by, is no part of a score or of a filter on aggregates"
+        message = (
+            f"?{part.aggregate.key}, which it groups by, is no part of a score or of a filter on "
+            "aggregates"
+        )
         raise NotIncremental(message, expression)
     return Score(
         expression=expression,
@@ -235,7 +241,7 @@ def _score(
     )
 
 
-def _ranges(pushed: PushedFilters, aggregate: Aggregate | None) -> dict[str, Interval]:
+def _ranges(pushed: PushedFilters, aggregate: Aggregation | None) -> dict[str, Interval]:
     """Return the ranges of a score's variables, as far as filters and aggregates tell."""
     arriving = ranges_of(pushed.stream)
     if aggregate is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rspql import ast
 from rspql.passes.not_incremental import NotIncremental
-from rspql.plan import Aggregate, AggregateColumn
+from rspql.plan import AggregateColumn, Aggregation
 from rspql.scope import Names, used_in, variables_of
 
 KEPT_UP = ("count", "sum", "min", "max", "avg")
@@ -25,7 +25,7 @@ class StreamPart:
     window: ast.Iri
     pattern: tuple[ast.TriplePattern, ...]
     filters: tuple[ast.Expression, ...]
-    aggregate: Aggregate | None = None
+    aggregate: Aggregation | None = None
     later: tuple[ast.Expression, ...] = ()
 
     @property
@@ -129,7 +129,7 @@ def _aggregated(
         raise NotIncremental(f"nothing in the WINDOW binds ?{key.name}, which it groups by", key)
     columns = _columns(sub, key, pattern)
     return StreamPart(
-        part.window, part.pattern, part.filters, Aggregate(key.name, columns, tuple(pattern))
+        part.window, part.pattern, part.filters, Aggregation(key.name, columns, tuple(pattern))
     )
 
 

@@ -74,13 +74,19 @@ def _check_places(query: ast.Query, found: list[Diagnostic]) -> None:
     for node in ast.walk(query):
         if isinstance(node, ast.ServicePattern):
             if isinstance(node.service, ast.Variable):
-                message = "SERVICE with a variable is not supported: only what the catalog names is contacted"
+                message = (
+                    "SERVICE with a variable is not supported: only what the catalog names is "
+                    "contacted"
+                )
                 found.append(
                     Diagnostic("unsupported", message, node.service.span, "name the service")
                 )
             for inner in ast.walk(node.group):
                 if isinstance(inner, ast.WindowPattern):
-                    message = "a WINDOW cannot stand within a SERVICE: the remote does not have the stream"
+                    message = (
+                        "a WINDOW cannot stand within a SERVICE: the remote does not have the "
+                        "stream"
+                    )
                     found.append(
                         Diagnostic(
                             "window-in-service", message, inner.span, "move it out of the SERVICE"

@@ -97,7 +97,10 @@ class _Check:
             case ast.Aggregate():
                 hint = "compute it in a sub-select, and use its variable here"
                 return (
-                    f"{node.function.upper()} is an aggregate, so it cannot be part of a {self.purpose}",
+                    (
+                        f"{node.function.upper()} is an aggregate, so it cannot be part of a "
+                        f"{self.purpose}"
+                    ),
                     hint,
                 )
             case ast.Exists():

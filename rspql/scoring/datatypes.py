@@ -17,8 +17,8 @@ DOUBLE = ast.XSD + "double"
 _DERIVED_FROM_INTEGER = frozenset(
     ast.XSD + name
     for name in """
-    nonPositiveInteger negativeInteger long int short byte nonNegativeInteger unsignedLong unsignedInt unsignedShort
-    unsignedByte positiveInteger
+    nonPositiveInteger negativeInteger long int short byte nonNegativeInteger unsignedLong
+    unsignedInt unsignedShort unsignedByte positiveInteger
     """.split()
 )
 _PROMOTION = (INTEGER, DECIMAL, FLOAT, DOUBLE)

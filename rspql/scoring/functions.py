@@ -18,10 +18,11 @@ Expand = Callable[..., ast.Expression]
 
 SPARQL_NAMES = frozenset(
     """
-    abs avg bnode bound ceil coalesce concat contains count datatype day encode_for_uri exists floor group_concat
-    hours if in iri isblank isiri isliteral isnumeric isuri lang langmatches lcase max md5 min minutes month not now
-    rand regex replace round sameterm sample seconds sha1 sha256 sha384 sha512 str strafter strbefore strdt strends
-    strlang strlen strstarts struuid substr sum timezone tz ucase uri uuid year
+    abs avg bnode bound ceil coalesce concat contains count datatype day encode_for_uri exists floor
+    group_concat hours if in iri isblank isiri isliteral isnumeric isuri lang langmatches lcase max
+    md5 min minutes month not now rand regex replace round sameterm sample seconds sha1 sha256
+    sha384 sha512 str strafter strbefore strdt strends strlang strlen strstarts struuid substr sum
+    timezone tz ucase uri uuid year
     """.split()
 )
 """Names of SPARQL 1.1's own functions and keywords, in lower case."""
@@ -135,7 +136,8 @@ class FunctionRegistry:
 
     Names are case-insensitive, IRIs are not. An extension is a new registry.
 
-    >>> registry = FunctionRegistry({}).with_function("twice", scoring_function(lambda x: 2 * x, (1,)))
+    >>> twice = scoring_function(lambda x: 2 * x, (1,))
+    >>> registry = FunctionRegistry({}).with_function("twice", twice)
     >>> registry.find("TWICE") is registry.find("twice")
     True
     """

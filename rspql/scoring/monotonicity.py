@@ -40,7 +40,8 @@ def directions(
     not monotone, or not provably so: a variable that occurs twice is treated as two.
 
     >>> age, vibration = ast.Variable("maintained"), ast.Variable("vibration")
-    >>> score = ast.Binary("*", ast.Binary("-", ast.Literal("2024", ast.XSD + "integer"), age), vibration)
+    >>> year = ast.Literal("2024", ast.XSD + "integer")
+    >>> score = ast.Binary("*", ast.Binary("-", year, age), vibration)
     >>> ranges = {"maintained": Interval(2000.0, 2024.0), "vibration": Interval(0.0, 100.0)}
     >>> for name, direction in directions(score, ranges).items():
     ...     print(name, direction.value)

@@ -1,7 +1,8 @@
-"""Small worlds as folders in ``fixtures/answers``, and what queries answer in them, on every runtime.
+"""Small worlds as folders in ``fixtures/answers``, and the answers in them, on every runtime.
 
-Write the expected answers anew with ``UPDATE_FIXTURES=1 ./run test tests/acquatop/test_answers.py -k local``,
-then read them. ``fixtures/answers/README.md`` says how to add a case.
+Write the expected answers anew with
+``UPDATE_FIXTURES=1 ./run test tests/acquatop/test_answers.py -k local``, then read them.
+``fixtures/answers/README.md`` says how to add a case.
 """
 
 from __future__ import annotations
@@ -40,7 +41,6 @@ def test_local(case: str, tmp_path: Path) -> None:
     assert contradictions(run) == []
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("case", CASES)
 def test_spark(case: str, tmp_path: Path, spark: SparkSession) -> None:
     check(case, run_case(case, tmp_path, runtime="spark", spark=spark))

@@ -12,13 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 from websockets.sync.server import serve
 
 from tests.support.connector_examples import example_of
-
-pytestmark = pytest.mark.spark
 
 
 def read(spark: SparkSession, program: str, folder: Path) -> list[dict[str, Any]]:

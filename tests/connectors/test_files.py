@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from connectors import ConnectorError
-from connectors.files import Bounds, FilesDataSource, FilesReader, Offset
+from connectors.files import Bounds, FilesDataSource, FilesReader
+from connectors.offsets_by_file import Offset
 
 
 def read_all(reader: FilesReader, offset: Offset, limit: int) -> tuple[list[str], Offset]:

@@ -31,7 +31,8 @@ def test_a_document_has_a_record_for_each_subject_and_one_time_for_all() -> None
     document = b"""
         <urn:a> <urn:mentions> 3 ; <urn:knows> <urn:b> .
         <urn:b> <urn:mentions> 4 .
-        <urn:event> <urn:at> "1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> ."""
+        <urn:event> <urn:at>
+            "1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> ."""
     assert rows_of(ONE, b"", document) == [
         (1000, "<urn:a>", 3, "<urn:b>", None, 1),
         (1000, "<urn:b>", 4, None, None, 1),
@@ -60,9 +61,7 @@ def test_every_syntax_says_the_same(syntax: str) -> None:
         assert rows_of(any_syntax, written, file=[f"event{ending}"]) == expected
 
 
-def test_blank_nodes_have_the_same_names_whenever_they_are_read_and_others_in_another_document() -> (
-    None
-):
+def test_blank_nodes_keep_their_names_and_have_others_in_another_document() -> None:
     document = b"[] <urn:knows> [ <urn:mentions> 3 ], _:x ; <urn:at> 5 . _:x <urn:mentions> 4 ."
     several = GraphMapping("urn:at", PROPERTIES, several=True, syntax="turtle")
     first, second = (rows_of(several, document, file=["f"], position=[at]) for at in (0, 7))
@@ -94,7 +93,10 @@ def test_contexts_are_those_that_are_known_and_none_is_fetched() -> None:
     }
     mapping = GraphMapping("urn:at", PROPERTIES, syntax="jsonld", contexts=contexts)
     known = b'{"@context": "https://example.org/c", "@id": "urn:a", "mentions": 3, "at": 5}'
-    mixed = b'{"@context": ["https://example.org/c", {"n": "urn:mentions"}], "@id": "urn:a", "n": 3, "at": 5}'
+    mixed = (
+        b'{"@context": ["https://example.org/c", {"n": "urn:mentions"}], "@id": "urn:a", "n": '
+        b'3, "at": 5}'
+    )
     unknown = known.replace(b"/c", b"/d")
     fault = "not JSON-LD with contexts that are known here"
     assert [row[2] for row in rows_of(mapping, known, mixed)] == [3, 3]

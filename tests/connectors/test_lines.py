@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from connectors import ConnectorError
-from connectors.lines import LinesDataSource, LinesReader, Offset
+from connectors.lines import LinesDataSource, LinesReader
+from connectors.offsets_by_file import Offset
 
 
 def lines_between(reader: LinesReader, start: Offset, end: Offset) -> list[tuple[str, int, bytes]]:
@@ -137,7 +138,6 @@ def test_a_missing_path_option_is_named() -> None:
         LinesDataSource({}).streamReader(None)
 
 
-@pytest.mark.spark
 def test_it_works_in_plain_pyspark(spark: SparkSession, tmp_path: Path) -> None:
     folder, found = tmp_path / "in", []
     folder.mkdir()

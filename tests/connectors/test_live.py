@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from connectors import ConnectorError
-from connectors.live import LEAST_LOG_BYTES, LiveReader, log_options
+from connectors.live import LEAST_LOG_BYTES, LiveReader, LogOptions, log_options
 from connectors.log.folder import LogFolder
 from tests.support.live_sources import Mailbox
 from tests.support.waiting import Offset, offset_at, until
@@ -29,9 +29,13 @@ def reader(mailbox: Mailbox, tmp_path: Path) -> Iterator[LiveReader]:
         yield opened
 
 
+def options(path: Path, **more: str) -> LogOptions:
+    return log_options("mail", {"log": str(path), **more})
+
+
 class Closing(LiveReader):
-    def __init__(self, mailbox: Mailbox, path: Path, **options: str) -> None:
-        super().__init__(lambda: mailbox, log_options("mail", {"log": str(path), **options}))
+    def __init__(self, mailbox: Mailbox, path: Path, **more: str) -> None:
+        super().__init__(lambda: mailbox, options(path, **more))
 
     def close(self) -> None:
         self.stop()
@@ -52,7 +56,7 @@ def test_what_comes_is_acknowledged_when_it_is_durable_and_can_be_read_again(
     end = offset_at(reader, 3, start)
     until(lambda: mailbox.acknowledged == [b"a", b"b", b"c"])
     elsewhere: LiveReader = pickle.loads(
-        pickle.dumps(LiveReader(functools.partial(Mailbox), reader._options))
+        pickle.dumps(LiveReader(functools.partial(Mailbox), options(tmp_path / "log")))
     )
     assert values(elsewhere, start, end) == values(reader, start, end) == [b"a", b"b", b"c"]
     assert values(reader, end, end) == []

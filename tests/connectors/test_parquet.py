@@ -17,7 +17,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 import connectors.parquet
 from connectors import ConnectorError
 from connectors.columns import MISFIT
-from connectors.parquet import Offset, ParquetDataSource, ParquetReader
+from connectors.offsets_by_file import Offset
+from connectors.parquet import ParquetDataSource, ParquetReader
 
 TYPES = {"n": pa.int64(), "user": pa.string()}
 
@@ -139,7 +140,6 @@ def test_missing_options_are_named(columns: str | None) -> None:
         ParquetDataSource({"columns": '{"n": "bigint"}'}).streamReader(None)
 
 
-@pytest.mark.spark
 def test_it_works_in_plain_pyspark(spark: SparkSession, tmp_path: Path) -> None:
     folder, found = tmp_path / "in", []
     folder.mkdir()
@@ -152,7 +152,7 @@ def test_it_works_in_plain_pyspark(spark: SparkSession, tmp_path: Path) -> None:
     }
 
     def keep(batch: Any, _number: int) -> None:
-        found.append([(row.n, row.user, row._misfit) for row in batch.collect()])
+        found.append([(row.n, row.user, row["_misfit"]) for row in batch.collect()])
 
     rows = spark.readStream.format("parquet_rows").options(**options).load()
     writer = rows.writeStream.foreachBatch(keep).option(

@@ -15,8 +15,10 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 Term = ox.NamedNode | ox.BlankNode | ox.Literal | ox.DefaultGraph | ox.Triple
 
 iris = st.sampled_from(
-    "<urn:a> <urn:a> <http://example.org/p> <http://example.org/é#x> <http://u@h:80/%41?q=[> <http://[::1]/> <a> "
-    "<urn:\\u00E9\\U0001F600> <http://x.org:8/a//b?q=/?#> <urn:a#b#c> <http://a:b/> <urn:\ue000>".split()
+    "<urn:a> <urn:a> <http://example.org/p> <http://example.org/é#x> <http://u@h:80/%41?q=[> "
+    "<http://[::1]/> <a> "
+    "<urn:\\u00E9\\U0001F600> <http://x.org:8/a//b?q=/?#> <urn:a#b#c> <http://a:b/> "
+    "<urn:\ue000>".split()
 )
 blanks = st.sampled_from(["_:a", "_:a.b", "_:a.", "_:0", "_:é"])
 texts = st.text(max_size=8) | st.sampled_from(
@@ -53,7 +55,9 @@ mutated = st.builds(
 
 
 def expected(line: bytes) -> list[tuple[str, ...]] | None:
-    """Return the one statement in a line, nothing for one that holds none, None for one that is refused."""
+    """Return the one statement in a line, nothing for one that holds none, None for one that is
+    refused.
+    """
     try:
         quads = list(ox.parse(line, ox.RdfFormat.N_QUADS))
     except (SyntaxError, ValueError):

@@ -20,7 +20,9 @@ NOW = 40.0
 
 @dataclass
 class Looked:
-    """A history after many looks, and what was said and came of it in the last three quarters of them."""
+    """A history after many looks, and what was said and came of it in the last three quarters of
+    them.
+    """
 
     history: History
     rates: FloatArray
@@ -28,7 +30,9 @@ class Looked:
     came: BoolArray
 
     def worst_gap(self) -> float:
-        """Return how far what was said lies from what came, in the worst of ten groups of some size."""
+        """Return how far what was said lies from what came, in the worst of ten groups of some
+        size.
+        """
         groups = np.minimum((10 * self.said).astype(int), 9)
         gaps = [
             abs(self.said[groups == group].mean() - self.came[groups == group].mean())
@@ -45,7 +49,9 @@ def poisson(rates: FloatArray, since: FloatArray, now: float, random: Random) ->
 def at_fixed_intervals(
     rates: FloatArray, since: FloatArray, now: float, random: Random
 ) -> BoolArray:
-    """Say what has changed where rows change once in 1 / rate, beginning at a time that their rate decides."""
+    """Say what has changed where rows change once in 1 / rate, beginning at a time that their rate
+    decides.
+    """
     phases = 1e4 * rates % 1
     return np.floor(now * rates + phases) > np.floor(since * rates + phases)
 
@@ -169,11 +175,9 @@ def test_one_look_moves_the_mean_as_bayes_says(
     history = History(())
     history.grow(1)
     evidence = history.rates
-    evidence.prior = type(evidence.prior)(shape, rate)
-    evidence._looks, evidence._fitted_at = (
-        1e6,
-        1e6,
-    )  # as if much were known: the prior stays as it is
+    # As if much were known: the prior stays as it is.
+    looks = {"pooled": np.array([shape, rate, 1e6, 1e6, 1e6])}
+    evidence.restore(evidence.columns() | looks)
     evidence.observe(np.array([0]), np.array([age]), np.array([changed]), pushed=False)
     shapes, rates = evidence.posterior(np.array([0]))
     # By adding up over ln λ, which has the density λ^shape · e^(−rate·λ).
@@ -187,7 +191,9 @@ def test_one_look_moves_the_mean_as_bayes_says(
 
 
 def test_changes_that_are_announced_are_no_looks() -> None:
-    """Waiting times until the next change always end with one; taken for looks they would mean endless change."""
+    """Waiting times until the next change always end with one; taken for looks they would mean
+    endless change.
+    """
     random, history = np.random.default_rng(2), History(())
     history.grow(50)
     rates = random.gamma(3.0, 0.01 / 3, 50)
@@ -266,7 +272,9 @@ Step = Callable[[Random, FloatArray, FloatArray, IntArray], FloatArray]
 def jumped(
     step: Step, *, start: FloatArray, times: int = 40, seed: int = 4
 ) -> tuple[FloatArray, History, FloatArray]:
-    """Let a third of the rows change at a time; return where the last truths lay among 200 draws, from 0 to 1."""
+    """Let a third of the rows change at a time; return where the last truths lay among 200 draws,
+    from 0 to 1.
+    """
     random, count = np.random.default_rng(seed), len(start)
     history, values, places = History((NAME,)), start.copy(), []
     history.grow(count)
@@ -368,7 +376,7 @@ def test_what_walks_is_drawn_the_wider_the_longer_nobody_has_looked(
         places += [(draws < truth[rows]).mean(axis=0)[changed]]
         history.observe(rows, now, changed, {NAME: known[rows]}, {NAME: truth[rows]})
         known[rows] = truth[rows]
-    assert history.jumps[NAME].fit.growth == pytest.approx(growth, abs=0.15)
+    assert history.value_changes[NAME].fit.growth == pytest.approx(growth, abs=0.15)
     seen = np.concatenate(places[15:])
     assert ((seen > 0.1) & (seen < 0.9)).mean() == pytest.approx(0.8, abs=0.07)
 
@@ -387,7 +395,7 @@ def test_a_row_of_which_nothing_is_known_is_drawn_as_wide_as_others() -> None:
 def test_a_large_account_is_drawn_wider_than_a_small_one() -> None:
     step, start = PROCESSES["followers with noise"]
     _, history, _ = jumped(step, start=start)
-    assert history.jumps[NAME].fit.power == pytest.approx(1, abs=0.15)
+    assert history.value_changes[NAME].fit.power == pytest.approx(1, abs=0.15)
     fresh = np.array([-1, -1])  # rows of which nothing is known but what is given
     wide = (
         ChangeModel(history)

@@ -144,7 +144,9 @@ def test_what_is_sent_against_its_word_changes_nothing() -> None:
 
 
 class Model:
-    """The rules, written down without thought of time and space: every request knows what was true when it was sent."""
+    """The rules, written down without thought of time and space: every request knows what was true
+    when it was sent.
+    """
 
     def __init__(self, failures: int) -> None:
         self.failures = failures

@@ -1,4 +1,4 @@
-"""The ranker by expected impact: against brute force over all that may have become of candidates."""
+"""The ranker by expected impact: against brute force over all that may have happened."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def place(merits: list[float], at: int) -> int:
 
 
 def gain(k: int, place: int) -> float:
-    """Return a place's share of nDCG's gain, as the paper defines it, and of precision, which counts more."""
+    """Return a place's share of nDCG's gain, as the paper defines it, and of precision, which
+    counts more.
+    """
     gains = [(2 ** (k - at) - 1) / np.log2(at + 2) for at in range(k)]
     return gains[place] / sum(gains) + 2.0 / k if place < k else 0.0
 
@@ -142,7 +144,8 @@ def test_a_place_s_worth_is_nothing_behind_the_answer_and_finite_for_long_answer
 
 
 def test_the_first_is_what_is_best_alone_and_what_follows_counts_on_others() -> None:
-    # The last comes in as a rule, whatever is known of others; that the second is to go only helps with that.
+    # The last comes in as a rule, whatever is known of others; that the second is to go only helps
+    # with that.
     outlook = becoming([[9.0, 0.0, 3.0, 8.5], [9.0, 0.0, 3.0, 7.0]])
     given_ = candidates([9.0, 8.0, 3.0, 2.0], outlook, chances=[0.0, 1.0, 0.0, 1.0])
     alone, together = impacts(given_)
@@ -200,9 +203,7 @@ def test_without_an_outlook_results_that_may_have_changed_come_first() -> None:
     assert order(candidates(nothing, chances=[0.5, 0.5, 0.3, 0.9])) == [0, 1, 3, 2]
 
 
-def test_without_places_in_the_answer_the_likelier_to_have_changed_and_then_the_older_is_first() -> (
-    None
-):
+def test_without_places_the_likelier_to_have_changed_and_then_the_older_is_first() -> None:
     """So it is of queries without ORDER BY: no result is known to be better than another."""
     nothing = [float("nan")] * 3
     given_ = candidates(nothing, k=0, chances=[0.2, 0.5, 0.5], fetched_at=[1.0, 9.0, 5.0])

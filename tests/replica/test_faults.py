@@ -1,4 +1,6 @@
-"""A query at work while its remote fails, in every way there is: all answers come, and none says more than is known."""
+"""A query at work while its remote fails, in every way there is: all answers come, and none says
+more than is known.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,12 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.refresh.open_replicas import Replicas
 from examples.oxigraph import OxigraphServer
-from tests.support.faults import FAULTS, Counts, Fault, FaultProxy, Harm, Healthy
+from tests.support.faults.counts import Counts
+from tests.support.faults.fault import Fault, Harm, Healthy
+from tests.support.faults.proxy import FaultProxy
+from tests.support.faults.registry import FAULTS
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import catalog_text
-
-pytestmark = pytest.mark.server
 
 NS = "http://example.org/"
 STREAM = NS + "stream"
@@ -49,7 +52,9 @@ class Clock:
 
 @dataclass
 class Trial:
-    """A query over a stream on which eight users are mentioned all the time, with a remote behind a proxy."""
+    """A query over a stream on which eight users are mentioned all the time, with a remote behind a
+    proxy.
+    """
 
     query: ContinuousQuery
     bound: BoundQuery
@@ -102,7 +107,10 @@ def proxy(server: OxigraphServer) -> Iterator[FaultProxy]:
 
 def trial(proxy: FaultProxy, server: OxigraphServer, *, load: bool) -> Iterator[Trial]:
     clock = Clock()
-    service = f'load = {str(load).lower()}\nblock_size = {BLOCK}\ntimeout = "1500ms"\nmax_reply_bytes = 1000000'
+    service = (
+        f"load = {str(load).lower()}\nblock_size = {BLOCK}\ntimeout = "
+        '"1500ms"\nmax_reply_bytes = 1000000'
+    )
     catalog = catalog_text(
         endpoint=proxy.url,
         service=service,
@@ -169,7 +177,9 @@ def check_honesty(
 
 
 def suffer(trial: Trial, fault: Fault) -> None:
-    """Evaluate some windows while a fault is in force, until those who wait in vain have been sent away."""
+    """Evaluate some windows while a fault is in force, until those who wait in vain have been sent
+    away.
+    """
     for _ in range(4):
         trial.evaluate(GLANCE if fault.hangs else 3600.0)
         trial.clock.ahead += 2.0  # so that more than the first failures are met

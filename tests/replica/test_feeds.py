@@ -1,4 +1,6 @@
-"""Feeds of changes: files that grow, are replaced and cut; long replies that break off; the queue in between."""
+"""Feeds of changes: files that grow, are replaced and cut; long replies that break off; the queue
+in between.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,7 @@ from replica.feeds import Pushed, PushQueue
 from replica.feeds.framing import LONGEST_MESSAGE, Lines, ServerSentEvents
 from replica.feeds.http import HttpFeed
 from replica.feeds.lines import LinesFeed
+from replica.feeds.retry_pauses import RetryPauses
 from replica.http.client import HttpClient
 from replica.remotes.records import RecordReader, Star
 from replica.store import ReplicaStore, Solution
@@ -131,7 +134,8 @@ def test_lines_are_the_same_however_they_are_cut(data: bytes, places: list[int])
 @given(st.lists(st.integers(0, 100)))
 def test_events_are_the_same_however_they_are_cut(places: list[int]) -> None:
     data = (
-        b"\xef\xbb\xbfdata: one\r\n\r\n: remark\n\nevent: change\ndata:two\ndata:  lines\nid: \xc3\xbc\n\nid: 5\n\n"
+        b"\xef\xbb\xbfdata: one\r\n\r\n: remark\n\nevent: change\ndata:two\ndata:  "
+        b"lines\nid: \xc3\xbc\n\nid: 5\n\n"
         b"data\n\nretry: soon\nretry: 3000\nid: 6\ndata: {}\n\nid: 7\ndata: unfinished"
     )
     events = ServerSentEvents(last_id="4")
@@ -161,7 +165,7 @@ class Follower:
         self.heard = Heard()
         self.feed = LinesFeed(path, self.reader, clock=lambda: 5.0)
         # What start() does, but for the thread.
-        self.feed._teller.start(self.heard)
+        self.feed._forwarder.start(self.heard)
 
     def poll(self) -> list[dict[str, list[str]]]:
         self.feed.poll()
@@ -293,7 +297,7 @@ def test_a_sink_may_stop_its_feed(follower: Follower) -> None:
         told.append(now)
         follower.feed.stop()
 
-    follower.feed._teller.start(stop)
+    follower.feed._forwarder.start(stop)
     follower.append(b"".join(line(str(number), number) for number in range(3000)))
     follower.poll()
     assert told == [5.0]
@@ -436,17 +440,12 @@ def test_pauses_grow_until_something_comes_and_are_as_long_as_asked_for(follow: 
 
 
 def test_a_pause_is_between_half_and_all_by_chance() -> None:
-    client = HttpClient(name="the changes")
-    feed = HttpFeed(
-        "http://127.0.0.1/", reading(), client=client, clock=lambda: 0.0, random=Random(7)
-    )
-    pauses = [feed._pause(3) for _ in range(200)]
-    assert 2.0 <= min(pauses) < 2.1 < 3.9 < max(pauses) <= 4.0
-    assert feed._pause(10_000) <= 60.0
-    feed._events.retry_seconds = 0.0
-    assert feed._pause(0) > 0.0
-    feed._events.retry_seconds = 1e6
-    assert feed._pause(0) <= 60.0
+    pauses = RetryPauses(1.0, 60.0, Random(7))
+    some = [pauses.after(3) for _ in range(200)]
+    assert 2.0 <= min(some) < 2.1 < 3.9 < max(some) <= 4.0
+    assert pauses.after(10_000) <= 60.0
+    assert pauses.after(0, asked=0.0) > 0.0
+    assert pauses.after(0, asked=1e6) <= 60.0
 
 
 def test_a_reply_that_breaks_off_is_read_again(follow: Follow) -> None:

@@ -53,7 +53,7 @@ def test_it_knows_when_each_row_was_fetched_and_changed(
                 fetched[row] = now
     assert known.fetched_at.tolist() == fetched
     assert known.changed_at.tolist() == changed
-    for column in known.columns().values():
+    for column in known.state().values():
         assert not np.isnan(column.astype(float)).any()
     chances = ChangeModel(known).chance(np.arange(-1, 6), 100.0)
     assert ((chances >= 0) & (chances <= 1)).all()
@@ -65,19 +65,19 @@ def test_the_first_fetch_says_nothing_of_change() -> None:
     observe(history, [0, 1], 7.0, [True, True])
     assert history.changed_at.tolist() == [NEVER, NEVER]
     assert history.rates.exposure.tolist() == [0, 0]
-    assert history.jumps[NAME].changes.seen == 0
-    assert history.jumps[NAME].known.seen == 2
+    assert history.value_changes[NAME].changes.seen == 0
+    assert history.value_changes[NAME].known.seen == 2
 
 
 def test_an_answer_to_an_older_question_says_nothing() -> None:
     history = history_of(rows=2)
     observe(history, [0, 1], 7.0, [True, True])
     before = {
-        name: column.copy() for name, column in history.columns().items() if "pooled" not in name
+        name: column.copy() for name, column in history.state().items() if "pooled" not in name
     }
     observe(history, [0, 1], 6.0, [True, True])
     for name, column in before.items():
-        np.testing.assert_array_equal(history.columns()[name], column)
+        np.testing.assert_array_equal(history.state()[name], column)
 
 
 def test_two_looks_at_the_same_time_say_nothing_of_rates() -> None:
@@ -85,7 +85,7 @@ def test_two_looks_at_the_same_time_say_nothing_of_rates() -> None:
     for _ in range(3):
         observe(history, [0], 7.0, [True])
     assert (history.rates.changes[0], history.rates.exposure[0], history.changed_at[0]) == (0, 0, 7)
-    assert history.jumps[NAME].changes.seen == 2
+    assert history.value_changes[NAME].changes.seen == 2
 
 
 def test_growing_keeps_what_is_known() -> None:
@@ -111,7 +111,7 @@ def test_a_row_that_stands_for_another_key_starts_anew() -> None:
     assert (
         model.rates(np.array([0]))[0] == model.rates(np.array([-1]))[0] == history.rates.prior.mean
     )
-    offsets, spreads = history.jumps[NAME].of(np.array([0]))
+    offsets, spreads = history.value_changes[NAME].of(np.array([0]))
     assert (offsets[0], spreads[0]) == (0, 1)
 
 
@@ -137,11 +137,11 @@ def test_a_snapshot_goes_on_exactly_where_it_was_taken() -> None:
     for now in range(1, 30):
         observe(first, list(range(9)), float(now), (random.random(9) < 0.4).tolist())
     again = History((NAME,))
-    again.restore({name: column.copy() for name, column in first.columns().items()})
+    again.resume({name: column.copy() for name, column in first.state().items()})
     for history in (first, again):
         observe(history, [1, 2, 3], 31.0, [True, False, True])
-    for name, column in first.columns().items():
-        np.testing.assert_array_equal(again.columns()[name], column)
+    for name, column in first.state().items():
+        np.testing.assert_array_equal(again.state()[name], column)
     rows, values = np.arange(9), np.arange(9.0)
     draws = [
         ChangeModel(each).draw(NAME, rows, values, 5, np.random.default_rng(1), now=40.0)
@@ -154,17 +154,17 @@ def test_a_snapshot_goes_on_exactly_where_it_was_taken() -> None:
     "lost", ["fetched_at", "rates:changes", "rates:pooled", "jumps:followers:known"]
 )
 def test_what_is_no_snapshot_is_refused(lost: str) -> None:
-    columns = history_of(rows=2).columns()
+    columns = history_of(rows=2).state()
     del columns[lost]
     with pytest.raises(ValueError, match="is missing"):
-        History((NAME,)).restore(columns)
+        History((NAME,)).resume(columns)
 
 
 @pytest.mark.parametrize("name", ["changed_at", "rates:exposure", "jumps:followers:spreads"])
 def test_columns_that_do_not_fit_together_are_refused(name: str) -> None:
-    columns = {**history_of(rows=2).columns(), name: np.zeros(3)}
+    columns = {**history_of(rows=2).state(), name: np.zeros(3)}
     with pytest.raises(ValueError, match="differ in length"):
-        History((NAME,)).restore(columns)
+        History((NAME,)).resume(columns)
 
 
 def test_a_key_may_have_no_numbers_or_several() -> None:
@@ -175,7 +175,7 @@ def test_a_key_may_have_no_numbers_or_several() -> None:
             numbers = {"a": np.array([value]), "b": np.array([np.nan])}
             history.observe(np.array([0]), now, np.array([value == 6.0]), numbers, numbers)
     assert plain.changed_at.tolist() == both.changed_at.tolist() == [3]
-    assert (both.jumps["a"].changes.seen, both.jumps["b"].changes.seen) == (1, 0)
+    assert (both.value_changes["a"].changes.seen, both.value_changes["b"].changes.seen) == (1, 0)
 
 
 def test_nothing_observed_changes_nothing() -> None:

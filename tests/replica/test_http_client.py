@@ -17,7 +17,7 @@ import pytest
 from replica.http.client import HttpClient, Request
 from replica.http.retry import LONGEST_RETRY
 from replica.remotes import RemoteError
-from tests.support.faults import CERTIFICATE
+from tests.support.certificate import CERTIFICATE
 from tests.support.http_server import ENOUGH, LONG, Served, always, serving
 
 SHORT = 0.25
@@ -485,7 +485,7 @@ def test_only_plain_addresses_are_asked(
 
 @pytest.fixture
 def certificate() -> tuple[Path, ssl.SSLContext]:
-    """A certificate that speaks for itself and for 127.0.0.1, and a server's context that has it."""
+    """A self-signed certificate for 127.0.0.1, and a server's context that has it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
     return CERTIFICATE, context

@@ -35,7 +35,8 @@ def test_it_finds_what_a_dict_finds(batches: list[tuple[set[str], int]], random)
         assert index.all_rows().tolist() == sorted(plain.values())
         assert len(index) == len(plain)
         assert index.text_bytes == sum(len(name.encode("utf-8", "surrogatepass")) for name in plain)
-    again = KeyIndex.restore(index.columns())
+    again = KeyIndex()
+    again.resume(index.state())
     assert again.find([*plain]).tolist() == [*plain.values()]
     assert again.add(["new"]) == index.add(["new"])
 
@@ -97,4 +98,4 @@ def test_columns_that_cannot_be_an_index_are_refused(change: dict) -> None:
     index.add(["aa", "b", "c"])
     index.remove(np.array([2]))
     with pytest.raises(ValueError, match=r"rows|texts|decode"):
-        KeyIndex.restore({**index.columns(), **change})
+        KeyIndex().resume({**index.state(), **change})

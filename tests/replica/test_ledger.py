@@ -17,7 +17,8 @@ from replica.spending.spent import Spent
 
 ROOT = Path(__file__).parents[2]
 
-# Spends all that it may, evaluation after evaluation, and says so after it was allowed to: each line is a request.
+# Spends all that it may, evaluation after evaluation, and says so after it was allowed to: each
+# line is a request.
 SPEND = """
 import os, random, sys
 from replica.budget import Budget
@@ -93,7 +94,8 @@ from replica.spending.quota import Quota
 print("ready", flush=True)
 sys.stdin.readline()
 ledger = Ledger(sys.argv[1], longest_wait=30.0)
-quota = Quota([Limit.parse("40 requests per 1h"), Limit.parse("1000 items per 1h")], ledger=ledger, service="s")
+limits = [Limit.parse("40 requests per 1h"), Limit.parse("1000 items per 1h")]
+quota = Quota(limits, ledger=ledger, service="s")
 print(sum(iter(lambda: quota.take(3, 1), False)))
 """
 
@@ -132,7 +134,8 @@ def test_what_was_spent_is_known_to_whoever_comes_after(tmp_path: Path) -> None:
     second.close()
     third = Ledger(tmp_path / "spending.db")
     assert quota_on(third, now=60.0).left()[1] == 1
-    # The wall clock was set back while nothing ran: what is spent now comes back no sooner than what was spent before.
+    # The wall clock was set back while nothing ran: what is spent now comes back no sooner than
+    # what was spent before.
     assert quota_on(third, now=10.0).take(0, 1)
     assert quota_on(third, now=10.0).wait(0, 1) == 110.0
     assert quota_on(third, now=119.0).left()[1] == 0

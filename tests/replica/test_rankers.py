@@ -16,8 +16,8 @@ from replica.rankers import (
     RankerClass,
     RankerError,
     RankerRegistry,
+    known_intervals,
     ranked,
-    told_the_truth,
 )
 from replica.rankers.battery import all_candidates, check_ranker
 from replica.rankers.contract import IntArray, no_outlook
@@ -32,7 +32,7 @@ class WorstFirst:
 
 
 ALL = DEFAULT_RANKERS.with_ranker("WORST-1ST", WorstFirst).with_ranker(
-    "WBM-TOLD", told_the_truth(lambda rows: 10.0 + rows)
+    "WBM-TOLD", known_intervals(lambda rows: 10.0 + rows)
 )
 
 
@@ -207,7 +207,9 @@ def test_the_example_of_the_paper_for_top_and_border() -> None:
 
 
 def test_the_example_of_the_paper_for_window_based_maintenance() -> None:
-    """Figure 5 at time 5, windows that slide by 2: A, B and E may be stale, renewed they last until 11, 10 and 12."""
+    """Figure 5 at time 5, windows that slide by 2: A, B and E may be stale, renewed they last until
+    11, 10 and 12.
+    """
     names = "ABCDE"
     given_ = candidates(
         [-3.0, -2.0, 0.0, 1.0, -2.0],  # best before 4, 4, 8, 7 and 5
@@ -216,7 +218,7 @@ def test_the_example_of_the_paper_for_window_based_maintenance() -> None:
         remaining=[1, 1, 2, 2, 3],
         intervals=[7.0, 6.0, 8.0, 6.0, 7.0],
     )
-    wbm = told_the_truth(lambda rows: given_.intervals[rows])()
+    wbm = known_intervals(lambda rows: given_.intervals[rows])()
     scores = dict(zip(names, wbm.scores(given_).tolist(), strict=True))
     assert [scores[each] for each in "ABE"] == [1, 1, 3]
     assert wbm.scores(replace(given_, remaining=np.full(5, 99)))[[0, 1, 4]].tolist() == [

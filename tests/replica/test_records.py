@@ -1,4 +1,4 @@
-"""Records as RDF: keys there and back, values as terms of one text each, stars over nested records."""
+"""Records as RDF: keys there and back, values as terms of one text each, nested records."""
 
 from __future__ import annotations
 

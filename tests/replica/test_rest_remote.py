@@ -1,4 +1,6 @@
-"""The REST remote against a real HTTP server: the contract, what misbehaves, and the example of the X users lookup."""
+"""The REST remote against a real HTTP server: the contract, what misbehaves, and the example of the
+X users lookup.
+"""
 
 from __future__ import annotations
 

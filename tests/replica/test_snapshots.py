@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,13 +17,13 @@ from replica.budget import Budget
 from replica.clocks import EventTime, SteadyTime
 from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
-from replica.remotes import RemoteError
+from replica.remotes import MayAsk, RemoteError, always
+from replica.snapshot import pack_parts, unpack_parts
 from replica.spending.account import Account
 from replica.spending.ledger import Ledger
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
 from replica.store import ReplicaStore, SnapshotError, Solution, SolutionStore
-from replica.store.snapshot import pack_parts, unpack_parts
 from tests.support.stores import Evict, Put, Touch, lives
 
 KEYS = [f"<urn:{name}>" for name in "abcdefghij"]
@@ -38,6 +38,13 @@ class Remote:
     block_size: int = 3
     failing: bool = False
     rejected: Counter[str] = field(default_factory=Counter)
+    loads: Sequence[str] | None = None
+    """Keys that may be loaded; None if loading fails."""
+
+    def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
+        if self.loads is None:
+            raise NotImplementedError("this remote cannot be loaded")
+        yield [{"k": key, "v": f'"7"^^<{INTEGER}>'} for key in self.loads]
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
         if self.failing:
@@ -116,11 +123,12 @@ def test_what_is_to_be_told_is_told_after_the_restart() -> None:
     world = World()
     world.keeper.load_later()
     world.remote.rejected["odd"] += 3
-    world.keeper._changed = {"\ud800": None}
+    world.remote.loads = ["\ud800"]
+    world.keeper.load()
     world.restart()
-    with pytest.raises(AttributeError, match="load"):
+    with pytest.raises(NotImplementedError, match="loaded"):
         world.keeper.begin(None)  # it still wants to be loaded, which this remote cannot
-    world.keeper._loads_later = False
+    world.remote.loads = []
     told = world.keeper.refresh(())
     assert (told.changed, told.rejected) == (("\ud800",), {"odd": 3})
     assert world.keeper.refresh(()).rejected == {}
@@ -142,7 +150,7 @@ def test_any_damage_to_a_maintainer_is_noticed() -> None:
             )
 
 
-# Stores --------------------------------------------------------------------------------------------
+# Stores -------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40)
@@ -179,7 +187,7 @@ def test_a_store_of_other_variables_is_refused(kind: type) -> None:
         kind("k", ["w"]).resume(kind("k", ["v"]).snapshot())
 
 
-# What was spent ------------------------------------------------------------------------------------
+# What was spent -----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -314,7 +322,7 @@ def test_an_account_goes_on_with_its_bank_and_its_evaluation() -> None:
     assert smaller.allowed == Budget(4, 2, 1.0)
 
 
-# What was learned of the remote --------------------------------------------------------------------
+# What was learned of the remote -------------------------------------------------------------------
 
 
 def test_a_remote_that_is_left_alone_is_left_alone_after_a_restart() -> None:

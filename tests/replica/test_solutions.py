@@ -35,7 +35,9 @@ def test_what_has_no_key_is_one_item() -> None:
     assert WHOLE not in store
     assert store.put([WHOLE], [{"v": number(1)}, {}], now=1.0).changed == (WHOLE,)
     assert list(store.solutions(WHOLE)) == [{}, {"v": number(1)}]
-    assert SolutionStore.restore(store.snapshot()).solutions(WHOLE) == store.solutions(WHOLE)
+    again = SolutionStore(None, ["v"])
+    again.resume(store.snapshot())
+    assert again.solutions(WHOLE) == store.solutions(WHOLE)
     assert store.put([WHOLE], [], now=2.0).changed == (WHOLE,)
     assert (WHOLE in store, len(store)) == (True, 0)
 

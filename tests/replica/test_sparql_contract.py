@@ -1,4 +1,6 @@
-"""The SPARQL remote does what every remote must do, with both of the protocol's methods, on a real server."""
+"""The SPARQL remote does what every remote must do, with both of the protocol's methods, on a real
+server.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,6 @@ from examples.oxigraph import OxigraphServer
 from replica.remotes.records import Star
 from replica.remotes.sparql import SparqlRemote
 from tests.support.remote_contract import MakeRemote, Record, RemoteContract, triples_of
-
-pytestmark = pytest.mark.server
 
 
 def pattern_of(star: Star) -> str:

@@ -19,8 +19,8 @@ from replica.http.client import HttpClient, Request
 from replica.remotes import RemoteError, sparql
 from replica.remotes.sparql import SparqlRemote
 from replica.terms import is_blank, is_term
+from tests.support.noting_client import NotingClient
 
-pytestmark = pytest.mark.server
 PATTERN = "?user <urn:followers> ?followers ."
 
 
@@ -34,7 +34,8 @@ def remote(endpoint: str) -> SparqlRemote:
 
 def test_fetch_brings_the_keys_that_are_there_with_their_types(server: OxigraphServer) -> None:
     server.update(
-        'INSERT DATA { <urn:a> <urn:followers> 7 . <urn:b> <urn:followers> "many"@en . <urn:c> <urn:x> 1 }'
+        'INSERT DATA { <urn:a> <urn:followers> 7 . <urn:b> <urn:followers> "many"@en . '
+        "<urn:c> <urn:x> 1 }"
     )
     found = remote(server.query_url).fetch(["<urn:a>", "<urn:b>", "<urn:c>"], timeout=10)
     assert sorted(found, key=lambda row: row["user"]) == [
@@ -58,9 +59,13 @@ def test_load_brings_everything_page_by_page(
 
 def test_a_pattern_of_any_kind_is_asked_for_in_a_group_of_its_own(server: OxigraphServer) -> None:
     server.update(
-        'INSERT DATA { <urn:a> <urn:f> 7 , 8 ; <urn:n> "A" . <urn:b> <urn:f> 9 . <urn:c> <urn:g> 1 }'
+        'INSERT DATA { <urn:a> <urn:f> 7 , 8 ; <urn:n> "A" . <urn:b> <urn:f> 9 . <urn:c> '
+        "<urn:g> 1 }"
     )
-    pattern = "{ ?k <urn:f> ?v FILTER(?v > 7) } UNION { ?k <urn:g> ?v } OPTIONAL { ?k <urn:n> ?n } # a comment"
+    pattern = (
+        "{ ?k <urn:f> ?v FILTER(?v > 7) } UNION { ?k <urn:g> ?v } OPTIONAL { ?k <urn:n> ?n } "
+        "# a comment"
+    )
     found = SparqlRemote(
         server.query_url, pattern=pattern, variables=["k", "v", "n"], key="k", nested=True
     )
@@ -80,16 +85,17 @@ def test_a_pattern_without_a_key_is_loaded_page_by_page_and_refreshed_with_one_r
     server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sparql, "PAGE_SIZE", 4)
-    asked: list[str] = []
-    select = SparqlRemote._select
-    monkeypatch.setattr(
-        SparqlRemote, "_select", lambda *rest: asked.append(rest[1]) or select(*rest)
-    )
+    client = NotingClient()
+    asked = client.queries
     server.update(
         f"INSERT DATA {{ {' '.join(f'<urn:{at}> <urn:followers> {at} .' for at in range(9))} }}"
     )
     whole = SparqlRemote(
-        server.query_url, pattern=PATTERN, variables=["user", "followers"], key=None
+        server.query_url,
+        pattern=PATTERN,
+        variables=["user", "followers"],
+        key=None,
+        client=client,
     )
     assert len(whole.fetch([""], timeout=10)) == 9
     assert (len(asked), "LIMIT" in asked[0]) == (1, False)
@@ -207,7 +213,10 @@ def test_a_server_that_drips_is_given_up_at_the_timeout() -> None:
 
 
 def http(status: str, body: bytes, kind: str = "application/sparql-results+json") -> bytes:
-    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: "
+        f"{len(body)}\r\nConnection: close\r\n\r\n"
+    )
     return head.encode() + body
 
 
@@ -363,7 +372,10 @@ def test_what_is_not_a_whole_result_is_a_named_failure(reply: bytes) -> None:
 
 
 def test_the_order_of_a_results_members_and_what_else_it_has_do_not_matter() -> None:
-    text = b'{"x": [1, {"results": {}}], "results": {"y": {"bindings": [3]}, "bindings": [{}], "z": 0}, "head": {}}'
+    text = (
+        b'{"x": [1, {"results": {}}], "results": {"y": {"bindings": [3]}, "bindings": [{}], "z": '
+        b'0}, "head": {}}'
+    )
     assert told(Told(text), key=None).fetch([""], timeout=1) == [{}]
 
 

@@ -1,4 +1,6 @@
-"""Tables that are replayed: what holds at a time, in each format, and files that are not what they should be."""
+"""Tables that are replayed: what holds at a time, in each format, and files that are not what they
+should be.
+"""
 
 from __future__ import annotations
 

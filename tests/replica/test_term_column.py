@@ -66,7 +66,7 @@ def test_it_holds_what_a_dict_holds(changes: list[dict[int, str | None]]) -> Non
         assert column.terms(np.arange(-1, 10)) == [None, *map(plain.get, range(10))]
         again = TermColumn()
         again.make_room(12)
-        again.restore(column.columns(10), 10)
+        again.resume(column.state(10), 10)
         assert again.terms(np.arange(10)) == column.terms(np.arange(10))
     column.clear(np.arange(0, 10, 2))
     column.keep(np.arange(1, 10, 2), 7)
@@ -80,4 +80,4 @@ def test_texts_that_nobody_holds_make_room() -> None:
     for turn in range(100):
         column.set(rows, [f'"{turn} {row // 2}"' for row in rows])
     assert column.nbytes < 4000
-    assert len(column.columns(10)["texts.texts"]) == sum(len(f'"99 {row}"') for row in range(5))
+    assert len(column.state(10)["texts.texts"]) == sum(len(f'"99 {row}"') for row in range(5))

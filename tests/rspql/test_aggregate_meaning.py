@@ -68,7 +68,8 @@ def assert_same(some: Rows, others: Rows) -> None:
 numbers = st.lists(st.tuples(st.sampled_from("abc"), st.integers(-9, 9)), max_size=12)
 FORMS = {
     "within": "WINDOW :w {{ SELECT ?{key} {columns} {{ ?p :x ?x {filter} }} GROUP BY ?{key} }}",
-    "around": "{{ SELECT ?{key} {columns} {{ WINDOW :w {{ ?p :x ?x }} {filter} }} GROUP BY ?{key} }}",
+    "around": "{{ SELECT ?{key} {columns} {{ WINDOW :w {{ ?p :x ?x }} {filter} }} "
+    "GROUP BY ?{key} }}",
 }
 
 

@@ -1,4 +1,6 @@
-"""Top-k queries over what a window's solutions add up to, key by key: which are planned, and what the plans mean."""
+"""Top-k queries over what a window's solutions add up to, key by key:
+which are planned, and what the plans mean.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rspql.compiler import analyse
-from rspql.plan import Aggregate, AggregateColumn, WindowedPlan
+from rspql.plan import AggregateColumn, Aggregation, WindowedPlan
 from rspql.printer import expression_text, inside_text
 from rspql.scoring import Interval
 from tests.support.rspql.grouped import PATTERN, grouped
@@ -18,7 +20,7 @@ from tests.support.rspql.plans import SERVICE, alone, query, topk
 GROUPED = "SELECT ?u (COUNT(*) AS ?n) { %s } GROUP BY ?u"
 WITHIN = f"WINDOW :w {{ {GROUPED % PATTERN} }}"
 AROUND = f"{{ {GROUPED % f'WINDOW :w {{ {PATTERN} }}'} }}"
-COUNTED = Aggregate("u", (AggregateColumn("n", "count", None),), ("post", "u"))
+COUNTED = Aggregation("u", (AggregateColumn("n", "count", None),), ("post", "u"))
 
 
 def aggregated(
@@ -108,14 +110,20 @@ def test_filters_on_aggregates_are_conditions_of_the_score(sub: str) -> None:
 
 
 def test_filters_before_grouping_and_on_the_key_are_decided_on_arrival() -> None:
-    around = "{ SELECT ?u (SUM(?x) AS ?n) { WINDOW :w { ?p :x ?x ; :u ?u FILTER(?x > 0) } FILTER(?x < 9) } GROUP BY ?u }"
+    around = (
+        "{ SELECT ?u (SUM(?x) AS ?n) { WINDOW :w { ?p :x ?x ; :u ?u FILTER(?x > 0) } "
+        "FILTER(?x < 9) } GROUP BY ?u }"
+    )
     plan = topk(aggregated(around, more="FILTER(?u != 5)"))
     assert sorted(expression_text(each) for each in plan.stream_filters) == [
         "?u != 5",
         "?x < 9",
         "?x > 0",
     ]
-    within = "WINDOW :w { { SELECT ?u (MIN(?x) AS ?n) { ?p :x ?x ; :u ?u FILTER(?x > 2) } GROUP BY ?u } FILTER(?n < 9) }"
+    within = (
+        "WINDOW :w { { SELECT ?u (MIN(?x) AS ?n) { ?p :x ?x ; :u ?u FILTER(?x > 2) } "
+        "GROUP BY ?u } FILTER(?n < 9) }"
+    )
     plan = topk(aggregated(within))
     assert [expression_text(each) for each in plan.stream_filters] == ["?x > 2"]
     assert plan.score.condition is not None
@@ -176,7 +184,8 @@ REFUSED = {
         "?u (COUNT(*) AS ?n)", f"{PATTERN} FILTER(?u != :ann)"
     ),
     "a sub-query stands within another": aggregated(
-        "{ SELECT ?u (SUM(?m) AS ?n) { WINDOW :w { SELECT ?u (MAX(?x) AS ?m) { ?u :x ?x } GROUP BY ?u } } GROUP BY ?u }"
+        "{ SELECT ?u (SUM(?m) AS ?n) { WINDOW :w { SELECT ?u (MAX(?x) AS ?m) { ?u :x ?x } "
+        "GROUP BY ?u } } GROUP BY ?u }"
     ),
     "there is more than a sub-query and filters in the WINDOW": aggregated(
         f"WINDOW :w {{ {{ {GROUPED % PATTERN} }} ?u :y ?y }}"
@@ -188,7 +197,8 @@ REFUSED = {
         f"{{ {AROUND} FILTER(?n > 2) }}"
     ),
     "a sub-query must have one WINDOW": aggregated(
-        "{ SELECT ?u (COUNT(*) AS ?n) { WINDOW :w { ?p :m ?u } WINDOW :w { ?p :x ?x } } GROUP BY ?u }"
+        "{ SELECT ?u (COUNT(*) AS ?n) { WINDOW :w { ?p :m ?u } WINDOW :w { ?p :x ?x } } "
+        "GROUP BY ?u }"
     ),
     "it aggregates or selects after the join with the SERVICE": query(
         f"{{ SELECT ?u (SUM(?f) AS ?n) {{ WINDOW :w {{ {PATTERN} }} {SERVICE} }} GROUP BY ?u }}",
@@ -280,3 +290,9 @@ def test_the_aggregate_in_the_documents_is_planned() -> None:
         each for each in re.findall(r"```rspql\n(.*?)```", shown, re.DOTALL) if "GROUP BY" in each
     )
     assert topk(text).aggregate is not None
+
+
+def test_the_text_that_state_directories_contain_does_not_change() -> None:
+    column = "AggregateColumn(variable='n', function='count', of=None)"
+    said = f"Aggregate(key='u', columns=({column},), identity=('post', 'u'))"
+    assert repr(COUNTED) == said

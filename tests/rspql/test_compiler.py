@@ -261,7 +261,8 @@ def test_top_k_queries_that_are_evaluated_window_by_window(reason: str, text: st
 
 
 GENERAL = {
-    "it is not a SELECT query": f"PREFIX : <urn:> ASK FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ {WINDOW} {SERVICE} }}",
+    "it is not a SELECT query": f"PREFIX : <urn:> ASK FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ "
+    f"{WINDOW} {SERVICE} }}",
     "it has no WINDOW pattern": query("WINDOW ?w { ?u :m ?m }", order="ORDER BY ?m", select="?m"),
     "it has no ORDER BY": query(order="", limit=""),
     "it has no LIMIT": query(limit=""),
@@ -360,7 +361,8 @@ def test_where_nothing_is_asked_nothing_is_warned_of() -> None:
         (f"{WINDOW} {{ SELECT ?u ?f {{ {SERVICE} }} }}", None),
         (f"{{ SELECT ?u (COUNT(*) AS ?n) {{ {WINDOW} }} GROUP BY ?u }} {SERVICE}", "u"),
         (
-            f"{{ SELECT ?n (COUNT(*) AS ?u) {{ WINDOW :w {{ ?v :m ?n }} }} GROUP BY ?n }} {SERVICE}",
+            f"{{ SELECT ?n (COUNT(*) AS ?u) {{ WINDOW :w {{ ?v :m ?n }} }} GROUP BY ?n }} "
+            f"{SERVICE}",
             None,
         ),
         (f"VALUES ?u {{ :ann }} {WINDOW} {SERVICE}", "u"),

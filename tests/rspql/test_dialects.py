@@ -35,14 +35,16 @@ MINUTES = (540_000, 180_000)
         ("FROM NAMED WINDOW ON STREAM :s [RANGE 9m STEP 3m] AS :w", *MINUTES),
         ("FROM NAMED WINDOW :w ON s [RANGE 9m STEP 3m]", *MINUTES),
         (
-            "FROM NAMED WINDOW :w ON :s [SLIDING 9m SLIDE 3m REPORT ON_WINDOW_CLOSE TICK TIME_DRIVEN]",
+            "FROM NAMED WINDOW :w ON :s [SLIDING 9m SLIDE 3m REPORT ON_WINDOW_CLOSE "
+            "TICK TIME_DRIVEN]",
             *MINUTES,
         ),
         ("FROM NAMED WINDOW :w ON :s [TUMBLING 9m]", 540_000, 540_000),
         ("FROM NAMED WINDOW :w ON :s [RANGE 9m TUMBLING]", 540_000, 540_000),
         ("FROM NAMED WINDOW :w ON :s [RANGE P1DT0.5S]", 86_400_500, 86_400_500),
         (
-            'FROM NAMED WINDOW :w ON :s [RANGE "PT9M"^^xsd:duration STEP "PT3M"^^xsd:dayTimeDuration]',
+            'FROM NAMED WINDOW :w ON :s [RANGE "PT9M"^^xsd:duration '
+            'STEP "PT3M"^^xsd:dayTimeDuration]',
             *MINUTES,
         ),
     ],
@@ -144,7 +146,8 @@ def test_expressions_in_select_need_no_parentheses() -> None:
 
 def test_usual_prefixes_need_no_declaration_in_rsp_ql_alone() -> None:
     query = parse(
-        f"SELECT * FROM NAMED WINDOW :w ON :s [RANGE 9m] {WHERE} VALUES ?o {{ xsd:string rdf:type }}"
+        f"SELECT * FROM NAMED WINDOW :w ON :s [RANGE 9m] {WHERE} VALUES ?o "
+        f"{{ xsd:string rdf:type }}"
     )
     assert query.windows[0].stream == ast.Iri("urn:rspql:s")
     for text in ("SELECT * { ?s rdf:type ?o }", "SELECT * { ?s ?p :o }"):
@@ -191,7 +194,8 @@ REFUSED = {
     "FROM NAMED WINDOW :w ON :s [NOW]": r"\[NOW\] and \[ALL\] windows",
     "FROM NAMED WINDOW :w ON :s [FROM NOW-PT1H TO NOW]": "windows over a stretch of the past",
     "FROM NAMED WINDOW :w ON :s [START 1000 END 2000]": "windows over a stretch of the past",
-    "FROM NAMED WINDOW :w ON :s [OFFSET 10 RANGE 10 STEP 5]": "windows with an OFFSET into the past",
+    "FROM NAMED WINDOW :w ON :s [OFFSET 10 RANGE 10 STEP 5]": "windows with an OFFSET into "
+    "the past",
     "FROM NAMED WINDOW :w ON LOG :s [RANGE 1s]": "windows over a LOG",
     "FROM NAMED WINDOW :w ON ?s [RANGE 1s]": "queries with parameters",
     "FROM NAMED WINDOW :w ON :s [RANGE ?r]": "queries with parameters",

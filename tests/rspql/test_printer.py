@@ -47,7 +47,8 @@ def test_what_is_printed_parses_back(query: ast.Query) -> None:
 def test_other_processors_read_what_is_printed(query: ast.Query) -> None:
     text = query_text(query)
     assert parse(text) == query
-    # Oxigraph's parser reads some groups twice, and takes a label of theirs for one that is used already.
+    # Oxigraph's parser reads some groups twice,
+    # and takes a label of theirs for one that is used already.
     text = re.sub(r"_:([\w.-]*\w)", lambda label: "?blank" + re.sub(r"\W", "_", label[1]), text)
     try:
         pyoxigraph.Store().query(text)
@@ -62,7 +63,8 @@ def test_other_processors_read_what_is_printed(query: ast.Query) -> None:
     [
         'SELECT (IRI("x") AS ?y) WHERE { }',
         "SELECT * WHERE { { SELECT (URI(?y) AS ?z) WHERE { } } }",
-        'ASK { ?s ?p ?o FILTER EXISTS { ?s ?q ?o FILTER(ABS(?o) = 3 && ?s IN (IRI("x"), IRI(CONCAT("a", ?t)))) } }',
+        'ASK { ?s ?p ?o FILTER EXISTS { ?s ?q ?o FILTER(ABS(?o) = 3 && ?s IN (IRI("x"), '
+        'IRI(CONCAT("a", ?t)))) } }',
     ],
 )
 def test_the_base_of_iri_is_printed_with_it_and_only_once(text: str) -> None:
@@ -186,11 +188,13 @@ def test_groups(group: ast.Group) -> None:
         (ast.WindowClause(W, S, 10, 5, counts=True), "[ELEMENTS 10 STEP 5]"),
         (
             ast.WindowClause(X, S, 1_500, 1_000, start_ms=1_767_225_600_001),
-            '[RANGE 1500ms STEP 1s START "2026-01-01T00:00:00.001Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>]',
+            "[RANGE 1500ms STEP 1s "
+            'START "2026-01-01T00:00:00.001Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>]',
         ),
         (
             ast.WindowClause(W, S, 86_400_000, 3_600_000, start_ms=-1),
-            '[RANGE 1d STEP 1h START "1969-12-31T23:59:59.999Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>]',
+            "[RANGE 1d STEP 1h "
+            'START "1969-12-31T23:59:59.999Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>]',
         ),
     ],
 )

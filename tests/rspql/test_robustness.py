@@ -142,7 +142,8 @@ def test_what_is_too_deep_or_too_long_is_said() -> None:
 def test_what_is_as_deep_as_allowed_goes_through_everything() -> None:
     depth = DEPTH.most - 12
     deep = f"""PREFIX : <urn:> SELECT ?u ({"ABS(" * depth}?m + ?f{")" * depth} AS ?score)
-        FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ WINDOW :w {{ ?u :m ?m }} SERVICE :p {{ ?u :f ?f }} }}
+        FROM NAMED WINDOW :w ON :s [RANGE 9m]
+        {{ WINDOW :w {{ ?u :m ?m }} SERVICE :p {{ ?u :f ?f }} }}
         ORDER BY DESC(?score) LIMIT 1"""
     assert check_query(deep).plan is not None
     groups = f"""PREFIX : <urn:> ASK FROM NAMED WINDOW :w ON :s [RANGE 9m]

@@ -316,7 +316,7 @@ def test_variables_are_found_in_every_kind_of_expression() -> None:
     assert list(variables_in(binary("&&", inside, ast.Exists(pattern)))) == ["x", "z", "s", "y"]
 
 
-# Functions -----------------------------------------------------------------------------------------
+# Functions ------------------------------------------------------------------------------------
 
 
 def test_a_name_is_found_in_any_case_and_an_iri_only_as_it_is() -> None:

@@ -42,7 +42,10 @@ def text_of(expression: ast.Expression) -> str:
         case ast.Binary(operator, left, right):
             return f"({text_of(left)} {operator} {text_of(right)})"
         case ast.In(operand, choices, negated):
-            return f"({text_of(operand)} {'NOT IN' if negated else 'IN'} ({', '.join(map(text_of, choices))}))"
+            return (
+                f"({text_of(operand)} {'NOT IN' if negated else 'IN'} "
+                f"({', '.join(map(text_of, choices))}))"
+            )
         case ast.Call(function, arguments):
             name = text_of(function) if isinstance(function, ast.Iri) else function.upper()
             return f"{name}({', '.join(map(text_of, arguments))})"

@@ -1,4 +1,6 @@
-"""Cases in ``fixtures/answers``: folders with a catalog, queries, what streams and remotes hold, expected answers."""
+"""Cases in ``fixtures/answers``: folders with a catalog, queries, what streams and remotes hold,
+expected answers.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Run:
 
 
 def run_case(case: str, folder: Path, *, runtime: str, spark: SparkSession | None = None) -> Run:
-    """Run the queries of a case together on a copy of it; no deadline passes, as the engine's clock stands still."""
+    """Run the queries of a case together on a copy of it;
+    no deadline passes, as the engine's clock stands still.
+    """
     copy = folder / case
     shutil.copytree(FOLDER / case, copy)
     catalog = Catalog.load(copy / "catalog.toml")

@@ -1,4 +1,6 @@
-"""Brute force for the cases of ``fixtures/answers``: each window built anew from the files, queried by pyoxigraph."""
+"""Brute force for the cases of ``fixtures/answers``: each window built anew from the files,
+queried by pyoxigraph.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,9 @@ _NUMBERS = {f"{XSD}{name}" for name in ("integer", "decimal", "double")}
 def contradictions(run: Run) -> list[str]:
     """Return which answers are wrong, of those that brute force can judge.
 
-    These are exact answers, and certified ones if the remote never changes, of RSTREAM, over lines of JSON that are
-    read at once (what is cut into batches may be late), but for DESCRIBE and static graphs.
+    These are exact answers, and certified ones if the remote never changes, of RSTREAM, over lines
+    of JSON that are read at once (what is cut into batches may be late), but for DESCRIBE and
+    static graphs.
     """
     return [
         f"{query.name}: the {answer.status} answer of window {answer.window} is wrong"
@@ -137,7 +140,9 @@ class _World:
 def _are_the_first(
     answer: Answer, rows: list[dict[str, object]], first: slice, score: str | None
 ) -> bool:
-    """Say whether results are solutions, as many as there should be, with the right scores; of equals any will do."""
+    """Say whether results are solutions, as many as there should be, with the right scores;
+    of equals any will do.
+    """
     if score is not None:
         rows = [row for row in rows if score in row]
     shown = [{name: _term(term) for name, term in row.bindings.items()} for row in answer.rows]
@@ -153,7 +158,9 @@ def _counted(rows: list[dict[str, object]]) -> Counter[frozenset[tuple[str, obje
 
 
 def _term(term: Any) -> object:
-    """Return a term of rdflib or of pyoxigraph as what can be compared: numbers by their first twelve digits."""
+    """Return a term of rdflib or of pyoxigraph as what can be compared:
+    numbers by their first twelve digits.
+    """
     if isinstance(term, URIRef | ox.NamedNode):
         return "iri", str(term).strip("<>")
     if isinstance(term, BNode | ox.BlankNode):
@@ -175,7 +182,9 @@ def _without_services(node: ast.Node) -> ast.Node:
 
 
 def _content(stream: Stream, opens: int, closes: int) -> list[ox.Triple]:
-    """Return what the records of a window say: of each subject only the newest, where that counts."""
+    """Return what the records of a window say:
+    of each subject only the newest, where that counts.
+    """
     inside = [record for record in _records(stream) if opens < record.time_ms <= closes]
     if stream.arrivals == "latest":
         inside = list(

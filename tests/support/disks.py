@@ -20,7 +20,9 @@ State = tuple[dict[str, bytes], list[dict[str, bytes]]]
 
 @contextmanager
 def quick_folder() -> Iterator[Path]:
-    """A folder in memory where there is one: nothing that is tested there depends on waiting for a real disk."""
+    """A folder in memory where there is one:
+    nothing that is tested there depends on waiting for a real disk.
+    """
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
         yield Path(name)

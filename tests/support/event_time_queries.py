@@ -8,11 +8,15 @@ NS = "http://example.org/"
 PREFIX = f"PREFIX : <{NS}>\n"
 
 
-BEST = "SELECT ?s ?p FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }} ORDER BY DESC(?p) LIMIT 3"
+BEST = (
+    "SELECT ?s ?p FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }} "
+    "ORDER BY DESC(?p) LIMIT 3"
+)
 
 
 SUMS = (
-    "SELECT ?s (SUM(?p) AS ?sum) FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}"
+    "SELECT ?s (SUM(?p) AS ?sum) FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w "
+    "{{ ?s :p ?p }} }}"
     " GROUP BY ?s ORDER BY DESC(?sum) LIMIT 3"
 )
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from acquatop.app.cli import main
 
 _SNIPPET = re.compile(
-    r'(?:^<!-- not run by the tests: (?P<why>[^\n]+) -->\n)?^```(?P<language>\w+)(?: title="(?P<file>[^"]+)")?\n'
+    r"(?:^<!-- not run by the tests: (?P<why>[^\n]+) -->\n)?^```(?P<language>\w+)(?: "
+    r'title="(?P<file>[^"]+)")?\n'
     r"(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -43,9 +44,9 @@ def snippets_of(page: Path) -> Iterator[Snippet]:
 def follow(page: Path) -> None:
     """Write the files that a page shows, run its commands, and compare what they print.
 
-    A block with a title is a file. In a ``console`` block what follows ``$`` is a command, and the lines below it are
-    what it prints: ``...`` stands for anything, and no lines for whatever it prints. What is marked with
-    ``<!-- not run by the tests: REASON -->`` is left out.
+    A block with a title is a file. In a ``console`` block what follows ``$`` is a command, and the
+    lines below it are what it prints: ``...`` stands for anything, and no lines for whatever it
+    prints. What is marked with ``<!-- not run by the tests: REASON -->`` is left out.
     """
     for snippet in snippets_of(page):
         place = f"{page.name}:{snippet.line}"
@@ -70,7 +71,9 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _printed(place: str, command: str) -> str:
-    """Run a command and return what it prints: ours in this process, which saves the start of another."""
+    """Run a command and return what it prints: ours in this process,
+    which saves the start of another.
+    """
     program, *arguments = shlex.split(command)
     said = io.StringIO()
     if program == "acquatop":

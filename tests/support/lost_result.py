@@ -1,7 +1,8 @@
 """A program whose driver loses a task's result: ``lost_result.py FOLDER``.
 
-An executor in a process of its own sends what the driver has room for once, and not twice: it can be fetched, and not
-be unpacked. The thread that does so dies, and Spark's job waits for ever. The program prints what it ends with.
+An executor in a process of its own sends what the driver has room for once, and not twice: it can
+be fetched, and not be unpacked. The thread that does so dies, and Spark's job waits for ever. The
+program prints what it ends with.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ HEAP, YOUNG, RESULT, LEFT = 512 << 20, 64 << 20, 80 << 20, 200 << 20
 MASTER = "local-cluster[1,1,1024]"
 CONF = {
     "spark.driver.memory": f"{HEAP >> 20}m",
-    # Results are too large for the young generation, and what the old one has room for can be counted.
+    # Results are too large for the young generation,
+    # and what the old one has room for can be counted.
     "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xmn{YOUNG >> 20}m",
     "spark.driver.maxResultSize": "0",
 }

@@ -81,7 +81,9 @@ instants = st.integers(-(10**13), 4 * 10**12)
 
 
 def queries(*, plain: bool = False) -> st.SearchStrategy[ast.Query]:
-    """Return the queries; ``plain`` ones are SPARQL 1.1 and nothing else, as far as other processors have got."""
+    """Return the queries; ``plain`` ones are SPARQL 1.1 and nothing else,
+    as far as other processors have got.
+    """
     return _queries(plain)
 
 

@@ -18,7 +18,9 @@ USERS = [f"u{number}" for number in range(6)]
 
 
 SLIDE = 60_000
-"""So long that an evaluation waits for its requests: at most for half of it, and for the deadline."""
+"""So long that an evaluation waits for its requests:
+at most for half of it, and for the deadline.
+"""
 
 
 def set_followers(server: OxigraphServer, followers: dict[str, int]) -> None:

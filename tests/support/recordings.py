@@ -52,7 +52,8 @@ BY_EVENT = {
 JOINED = PREFIX + (
     "SELECT ?user ?mentions ?followers (2 * ?mentions + ?followers AS ?score)"
     " FROM NAMED WINDOW :w ON :stream [RANGE {width}ms STEP {slide}ms]"
-    " WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} SERVICE :people {{ ?user :followers ?followers }} }}"
+    " WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} SERVICE :people "
+    "{{ ?user :followers ?followers }} }}"
     " ORDER BY {direction}(?score) LIMIT {k}"
 )
 COUNTED = PREFIX + (

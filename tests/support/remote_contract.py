@@ -92,7 +92,9 @@ def triples_of(records: Iterable[Record]) -> Iterator[str]:
 
 
 def fetch(remote: Remote, keys: Sequence[str]) -> list[Solution]:
-    """Ask for keys in blocks of the remote's size, and return what it answers in an order of its own."""
+    """Ask for keys in blocks of the remote's size,
+    and return what it answers in an order of its own.
+    """
     size = remote.block_size
     blocks = [keys[start : start + size] for start in range(0, len(keys), size)]
     return ordered(solution for block in blocks for solution in remote.fetch(block, TIMEOUT))

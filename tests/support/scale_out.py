@@ -52,8 +52,8 @@ _STREAMS = {
         "arrivals": "all",
         "limit": "maxBytesPerBatch = 60000",
         "mapping": f'subject = "{NS}place/{{place}}"\ntime = "time"',
-        "properties": _OF
-        + '":topic" = { field = "topic" }, ":value" = { field = "value", datatype = "xsd:integer" }',
+        "properties": _OF + '":topic" = { field = "topic" }, ":value" = '
+        '{ field = "value", datatype = "xsd:integer" }',
     },
     # Of each subject several records, the newest of which counts.
     "triples": {
@@ -77,7 +77,8 @@ _SERVICE = """
 remote = "table"
 path = "{folder}/weights.csv"
 load = {load}
-mapping = {{ key = "{ns}key/{{id}}", properties = {{ ":weight" = {{ field = "weight", datatype = "xsd:integer" }} }} }}
+mapping = {{ key = "{ns}key/{{id}}", properties = {{ \
+":weight" = {{ field = "weight", datatype = "xsd:integer" }} }} }}
 refresh = {{ n = 2, items = 6, requests = 2, deadline = "60s" }}
 """
 _SERVICES = {"known": "true", "asked": "false"}
@@ -121,7 +122,9 @@ GROUP BY ?key ?weight""",
 
 
 def write_world(folder: Path) -> Path:
-    """Write streams of every kind, in several files each, and a catalog; return the catalog's path."""
+    """Write streams of every kind, in several files each, and a catalog;
+    return the catalog's path.
+    """
     chance = random.Random(7)
     weights = "".join(f"{key},{chance.randrange(1, 30)}\n" for key in range(KEYS))
     (folder / "weights.csv").write_text("id,weight\n" + weights)
@@ -212,7 +215,9 @@ _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 def session(
     master: str, folder: Path, conf: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Yield a session on a master, with an executor's surroundings, and nothing that an engine would add to its own."""
+    """Yield a session on a master, with an executor's surroundings,
+    and nothing that an engine would add to its own.
+    """
     java = find_java()
     assert java is not None
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -230,7 +235,8 @@ def session(
         # They live for seconds.
         "spark.driver.extraJavaOptions": _JAVA,
         "spark.executor.extraJavaOptions": _JAVA,
-        # As on a cluster with a file system of its own: what is in the driver's must be asked for by name.
+        # As on a cluster with a file system of its own:
+        # what is in the driver's must be asked for by name.
         "spark.hadoop.fs.defaultFS": "hdfs://127.0.0.1:9",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         **(conf or {}),
@@ -283,7 +289,9 @@ def grandparent() -> int:
 
 
 def once(spark: SparkSession, folder: Path, name: str, *, victims: int) -> dict[str, Any]:
-    """Run the battery; return its answers, who worked on it, how many were killed, and how many files are left."""
+    """Run the battery; return its answers, who worked on it, how many were killed,
+    and how many files are left.
+    """
     Noted.notes, Noted.victims = folder / name, victims
     Noted.notes.mkdir()
     answers = battery(folder / "catalog.toml", spark=spark)
@@ -297,7 +305,9 @@ def once(spark: SparkSession, folder: Path, name: str, *, victims: int) -> dict[
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the battery undisturbed and, if there are others, with an executor lost in the middle of it."""
+    """Run the battery undisturbed and, if there are others,
+    with an executor lost in the middle of it.
+    """
     folder, master = Path(arguments[0]), arguments[1]
     with session(master, folder) as spark:
         spark_runtime.InExecutors = Noted  # type: ignore[misc]

@@ -29,7 +29,9 @@ REPLICA = bytes(range(256)) * 8
 
 
 def number_in(found: tuple[dict[str, bytes], list[dict[str, bytes]]] | None) -> int:
-    """Return the number of the last operation that a state tells of, having checked that all of it agrees."""
+    """Return the number of the last operation that a state tells of,
+    having checked that all of it agrees.
+    """
     if found is None:
         return 0
     parts, journal = found
@@ -46,7 +48,9 @@ def content_of(number: int) -> bytes:
 
 
 def do(state: StateDirectory, number: int) -> None:
-    """Do the operation of a number: every third saves a snapshot, the others append to the journal."""
+    """Do the operation of a number: every third saves a snapshot,
+    the others append to the journal.
+    """
     parts = {"number": b"%d" % number, "content": content_of(number)}
     if number % 3 == 1:
         state.save({**parts, "replica": REPLICA})
@@ -73,7 +77,8 @@ def write(place: Path, told: int, folder: Callable[[Path], Folder], count: int) 
 
 
 def killed(child: Callable[[int], None], kill: Callable[[int, int], bytes]) -> int | None:
-    """Return the last number that a child has told before it was killed; None if it has ended by itself.
+    """Return the last number that a child has told before it was killed;
+    None if it has ended by itself.
 
     ``kill`` gets the child's number and what it tells, and returns what it has read of that.
     """
@@ -105,7 +110,9 @@ def check(place: Path, before: int, told: int) -> int:
 
 
 def kill_at_steps(place: Path, _random: Random) -> int:
-    """Kill a child before each of its steps, one after the other; each goes on where the one before has ended."""
+    """Kill a child before each of its steps, one after the other;
+    each goes on where the one before has ended.
+    """
     number, at, kills = 0, 0, 0
     while True:
         at += 1
@@ -147,7 +154,9 @@ def kill_at_random(place: Path, random: Random) -> int:
 
 
 def fill(place: Path, _random: Random) -> int:
-    """Fill a real disk, a small one in memory, and then let it be read only (in a namespace of mounts of our own)."""
+    """Fill a real disk, a small one in memory,
+    and then let it be read only (in a namespace of mounts of our own).
+    """
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], check=True)
     state, _number = open_state(place / "state")
     do(state, 1)

@@ -16,5 +16,13 @@ class ThresholdView(KeyedAggregate):
     O(keys) for a refill.
     """
 
+    @property
+    def refills(self) -> int:
+        return self._view.refills
+
+    @property
+    def members(self) -> int:
+        return len(self._view)
+
     def _bring_up_to_date(self, touched: Sequence[Partial | IntArray]) -> None:
         self._score_touched(touched)

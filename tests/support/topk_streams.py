@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -85,7 +86,8 @@ class Joined:
             return INF
         with np.errstate(invalid="ignore"):
             best = highs[0] - lows[1] + self._of(keys)
-        # Where the corner of the ranges is infinity minus infinity, all inside is minus infinity or nothing.
+        # Where the corner of the ranges is infinity minus infinity,
+        # all inside is minus infinity or nothing.
         return float(max([-INF, *best[~np.isnan(best)].tolist()]))
 
     def _of(self, keys: AnyArray) -> FloatArray:
@@ -302,7 +304,9 @@ class _Stream:
 
 
 def windows() -> st.SearchStrategy[Windows]:
-    """Windows of every kind: overlapping evenly or not, side by side, with gaps; with a start and without."""
+    """Windows of every kind: overlapping evenly or not, side by side, with gaps;
+    with a start and without.
+    """
     return st.builds(
         Windows, st.integers(1, 20), st.integers(1, 12), st.sampled_from([None, 0, -7, 3])
     )
@@ -336,6 +340,7 @@ class Run:
     """
 
     structure: Any
+    scoring: Joined
     windows: Windows
     cut: random.Random | None = None
     save: random.Random | None = None
@@ -346,6 +351,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.scoring: Joined = self.structure._scoring
+        self.empty = copy.deepcopy(self.structure, {id(self.scoring): self.scoring})
         self.truth = Truth(self.windows, self.scoring)
         self.waiting: set[int] = set()
         self.current = -(10**9)
@@ -361,9 +367,9 @@ class Run:
             if self.peek:
                 self._look_around()
             if self.save and self.save.random() < 0.3:
-                self.structure = type(self.structure).restore(
-                    self.structure.snapshot(), self.scoring
-                )
+                saved = self.structure.snapshot()
+                self.structure = copy.deepcopy(self.empty, {id(self.scoring): self.scoring})
+                self.structure.resume(saved)
                 self.structure._check()
         return self.tops
 
@@ -403,7 +409,9 @@ class Run:
         )
 
     def _comes_back(self, arrival: Arrival, keys: set[Any]) -> bool:
-        """Say whether an arrival that waits has a merit by now; one that has been replaced waits no more."""
+        """Say whether an arrival that waits has a merit by now;
+        one that has been replaced waits no more.
+        """
         if arrival.number not in self.waiting:
             return False
         if self._is_replaced(arrival):
@@ -479,16 +487,18 @@ def run(name: str, shape: Shape, **ways: Any) -> list[Top]:
         shape = replace(shape, changes=False)
     if not structure.recurring:
         shape = replace(shape, recurring=False)
-    return Run(structure.build(shape.k, shape.n, Joined()), shape.windows, **ways).over(
-        shape.steps()
-    )
+    scoring = Joined()
+    held = structure.build(shape.k, shape.n, scoring)
+    return Run(held, scoring, shape.windows, **ways).over(shape.steps())
 
 
 # What must be true of answers -------------------------------------------------------------------
 
 
 def assert_right(top: Top, rows: Rows, merits: FloatArray, k: int) -> None:
-    """Assert that an answer is right if it says so, and that nothing is missing above its bound if not."""
+    """Assert that an answer is right if it says so,
+    and that nothing is missing above its bound if not.
+    """
     assert len(top) <= k
     assert ranking(top.merits, top.rows.times, top.rows.identities).tolist() == list(
         range(len(top))

@@ -79,7 +79,9 @@ def catalog(**changes: object) -> Catalog:
 
 
 def plan(text: str) -> WindowedPlan:
-    """Return the plan of a query for its evaluation window by window, be there a faster one or not."""
+    """Return the plan of a query for its evaluation window by window,
+    be there a faster one or not.
+    """
     found = compile_query(PREFIX + text)
     return found.windowed if isinstance(found, TopKPlan) else found
 
@@ -185,7 +187,9 @@ def at_work(
 
 
 def content(records: Iterable[Record], opens: int, closes: int, *, latest: bool) -> list[ox.Triple]:
-    """Return what the records of a window say, of each subject only the newest where that counts."""
+    """Return what the records of a window say,
+    of each subject only the newest where that counts.
+    """
     inside = [record for record in records if opens < record.t <= closes]
     if latest:
         inside = list({record.s: record for record in sorted(inside, key=_newness)}.values())
@@ -193,7 +197,9 @@ def content(records: Iterable[Record], opens: int, closes: int, *, latest: bool)
 
 
 def _newness(record: Record) -> tuple[Any, ...]:
-    """Order the records of one subject: of two of one time the greater terms, any more than none."""
+    """Order the records of one subject:
+    of two of one time the greater terms, any more than none.
+    """
     objects = [
         str(ox.Literal(each)) if each is not None else "" for each in (record.p, record.q, record.r)
     ]

@@ -25,7 +25,8 @@ QUERY = """
 PREFIX : <http://example.org/>
 SELECT ?user ?mentions ?followers ({score} AS ?score)
 FROM NAMED WINDOW :w ON :stream [RANGE {width}ms STEP {slide}ms]
-WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} SERVICE :people {{ ?user :followers ?followers }} }}
+WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }}
+        SERVICE :people {{ ?user :followers ?followers }} }}
 ORDER BY {direction}(?score) LIMIT {k}
 """
 
@@ -74,7 +75,9 @@ def catalog_text(**changes: object) -> str:
 
 
 def with_policy(values: Mapping[str, object]) -> dict[str, object]:
-    """Return a catalog's values with the line that names the policy: none for None, which is the default policy."""
+    """Return a catalog's values with the line that names the policy: none for None,
+    which is the default policy.
+    """
     policy = values.get("policy")
     return {**values, "policy": "" if policy is None else f'policy = "{policy}"'}
 
@@ -165,7 +168,9 @@ def records(bound_query: BoundQuery, events: Iterable[Event]) -> pa.RecordBatch:
 def solutions_in(
     events: Iterable[Event], opens: int, closes: int, *, latest: bool
 ) -> dict[tuple[str, int], int]:
-    """Return a window's solutions of the stream's pattern, with the time of the newest event behind each."""
+    """Return a window's solutions of the stream's pattern,
+    with the time of the newest event behind each.
+    """
     inside = sorted(
         (event for event in events if opens < event.t <= closes), key=lambda each: each.t
     )
@@ -194,7 +199,9 @@ def brute_force(
     latest: bool,
     sign: int,
 ) -> list[tuple[str, int, int]]:
-    """Return the right answer by sorting everything: (user, mentions, score) by the one total order."""
+    """Return the right answer by sorting everything:
+    (user, mentions, score) by the one total order.
+    """
     rows = [
         (-(2 * mentions + sign * followers[user]), -time, user, mentions)
         for (user, mentions), time in solutions_in(events, opens, closes, latest=latest).items()

@@ -11,7 +11,8 @@ class CallbackSink:
     """Sink that calls a function with every answer, in order.
 
     At least once: after a crash the function is called again with the last answers, which are
-    identified by ``(answer.query, answer.closes_ms, answer.window)``. An exception of the function ends the query.
+    identified by ``(answer.query, answer.closes_ms, answer.window)``. An exception of the function
+    ends the query.
 
     >>> CallbackSink(print).write([])
     """

@@ -37,7 +37,8 @@ def explained(place: Path | str) -> Iterator[None]:
             error.errno or 0, "see whether the disk is well, or name another place"
         )
         raise EnvironmentProblem(
-            f"cannot write answers to {place}: {error.strerror or error}\n  hint: {remedy}{_AFTERWARDS}"
+            f"cannot write answers to {place}: {error.strerror or error}\n"
+            f"  hint: {remedy}{_AFTERWARDS}"
         ) from error
 
 

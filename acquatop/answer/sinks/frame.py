@@ -27,7 +27,8 @@ class FrameSink:
     """Sink that calls a function with a DataFrame and its answer, as ``foreachBatch`` does.
 
     At least once: after a crash the function is called again with the last answers, which are
-    identified by ``(answer.query, answer.closes_ms, answer.window)``. An exception of the function ends the query.
+    identified by ``(answer.query, answer.closes_ms, answer.window)``. An exception of the function
+    ends the query.
     """
 
     def __init__(

@@ -85,7 +85,8 @@ class GrowingFile:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise UserError(
-                f"{self._path} is not a regular file\n  hint: for the standard output there is stdout"
+                f"{self._path} is not a regular file\n"
+                "  hint: for the standard output there is stdout"
             )
         return status.st_size
 

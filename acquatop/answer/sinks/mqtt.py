@@ -189,7 +189,8 @@ class _Link:
                     known, until = len(self._acknowledged), self._clock() + self._patience
                 if not self._news.wait(max(0.0, until - self._clock())) and self._clock() >= until:
                     raise self._problem(
-                        f"has not acknowledged the answers within {self._patience:g} s: {self._trouble}",
+                        "has not acknowledged the answers within "
+                        f"{self._patience:g} s: {self._trouble}",
                         "is it running there, and well? Answers are given again at the next start",
                     )
 

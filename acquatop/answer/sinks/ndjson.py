@@ -55,7 +55,8 @@ class NdjsonSink:
             if self._is_file and self._files:
                 (other,) = self._files
                 raise UserError(
-                    f"{self._path} is one file, and takes the answers of one query: {other} or {query}\n"
+                    f"{self._path} is one file, and takes the answers of one query: "
+                    f"{other} or {query}\n"
                     "  hint: name a folder; every query has a file of its own in it"
                 )
             path = self._path if self._is_file else self._path / f"{safe_name(query)}{SUFFIXES[0]}"
@@ -66,7 +67,10 @@ class NdjsonSink:
 
 
 def _key(line: bytes) -> Key | None:
-    """Return the close and the number of the window of a line's answer; None for an incomplete line."""
+    """Return the close and the number of the window of a line's answer.
+
+    None for an incomplete line.
+    """
     if not line.endswith(b"}\n"):
         return None
     try:

@@ -52,8 +52,9 @@ def open_sink(target: str, environment: Mapping[str, str] = os.environ) -> Sink:
     >>> open_sink("cvs:answers")
     Traceback (most recent call last):
     acquatop.errors.UserError: there is no kind of sink "cvs"
-      hint: did you mean csv:FOLDER? The kinds are ndjson:PATH, canonical:PATH, srj:FOLDER, csv:FOLDER, tsv:FOLDER,
-      nt:FOLDER, ttl:FOLDER, parquet:FOLDER, stdout, mqtt://HOST[:PORT]/PREFIX, mqtts://HOST[:PORT]/PREFIX
+      hint: did you mean csv:FOLDER? The kinds are ndjson:PATH, canonical:PATH, srj:FOLDER,
+      csv:FOLDER, tsv:FOLDER, nt:FOLDER, ttl:FOLDER, parquet:FOLDER, stdout,
+      mqtt://HOST[:PORT]/PREFIX, mqtts://HOST[:PORT]/PREFIX
     """
     kind, _, place = target.partition(":")
     if target == "stdout":
@@ -84,7 +85,8 @@ def _open_broker(kind: str, target: str, environment: Mapping[str, str]) -> Sink
         ) from None
     if parts.username is not None or parts.password is not None:
         raise UserError(
-            f"a target holds no user and no password\n  hint: set {USER} and {PASSWORD}, and write {form}"
+            "a target holds no user and no password\n"
+            f"  hint: set {USER} and {PASSWORD}, and write {form}"
         )
     prefix = unquote(parts.path).strip("/")
     if not host or not prefix or parts.query or parts.fragment:

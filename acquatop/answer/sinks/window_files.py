@@ -65,7 +65,8 @@ def require_form(answer: Answer, forms: Collection[str], kind: str, others: str)
     if answer.form not in forms:
         known = " and ".join(form.upper() for form in forms)
         raise UserError(
-            f"{answer.query} is a query with {answer.form.upper()}; {kind} files are for {known}\n  hint: use {others}"
+            f"{answer.query} is a query with {answer.form.upper()}; {kind} files are for {known}\n"
+            f"  hint: use {others}"
         )
 
 

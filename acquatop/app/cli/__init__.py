@@ -23,7 +23,9 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="acquatop",
-        description="Continuous top-k queries over an RDF stream joined with remote data, answered on time.",
+        description=(
+            "Continuous top-k queries over an RDF stream joined with remote data, answered on time."
+        ),
     )
     parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)

@@ -165,7 +165,8 @@ def _experiment(options: argparse.Namespace) -> Experiment:
         experiment = load_experiment(options.experiment)
     elif options.trace is None or options.query is None:
         raise UserError(
-            "there is nothing to replay\n  hint: give --trace DIR and --query FILE, or --experiment NAME"
+            "there is nothing to replay\n  hint: give --trace DIR and --query FILE, or "
+            "--experiment NAME"
         )
     else:
         experiment = of_trace(options.trace, options.query)

@@ -53,8 +53,8 @@ class MessageHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record.
 
-        When Spark's Java ends, Py4J logs a traceback for each call that is under way, some of them under no name of its
-        own. Whoever has called is told.
+        When Spark's Java ends, Py4J logs a traceback for each call that is under way, some of them
+        under no name of its own. Whoever has called is told.
         """
         if Path(record.pathname).parent.name == "py4j":
             return
@@ -74,7 +74,10 @@ def _message(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return f"unexpected {type(error).__name__}: {error}\n  hint: run it again with --debug and report what it prints"
+    return (
+        f"unexpected {type(error).__name__}: {error}\n  hint: run it again with --debug and "
+        f"report what it prints"
+    )
 
 
 def _interrupt(_signal: int, _frame: object) -> None:

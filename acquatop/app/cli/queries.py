@@ -33,7 +33,8 @@ def read_queries(files: Sequence[str], prefixes: Mapping[str, str]) -> list[Name
         if other is not query:
             raise UserError(
                 f'{other.file} and {file} are both named "{query.name}"\n'
-                "  hint: begin one of them with REGISTER RSTREAM and a name of its own, or rename its file"
+                "  hint: begin one of them with REGISTER RSTREAM and a name of its own, or "
+                "rename its file"
             )
     return list(queries.values())
 

@@ -88,7 +88,10 @@ def execute(options: argparse.Namespace) -> None:
     from acquatop.engine.engine import Engine
 
     progress, settings = LoadingProgress(), spark_settings(options)
-    with Watching(options, several=len(options.query) > 1) as watching, _sinks(options.to) as sinks:
+    with (
+        Watching(options, several=len(options.query) > 1) as watching,
+        opened_sinks(options.to) as sinks,
+    ):
         engine = Engine.from_catalog(
             options.catalog,
             runtime=options.runtime,
@@ -124,7 +127,7 @@ def _register(engine: Engine, options: argparse.Namespace, sinks: Sequence[Sink]
 
 
 @contextmanager
-def _sinks(targets: Sequence[str] | None) -> Iterator[list[Sink]]:
+def opened_sinks(targets: Sequence[str] | None) -> Iterator[list[Sink]]:
     """Open the sinks of some targets, and close them at the end."""
     if not targets:
         yield []

@@ -76,6 +76,13 @@ def add_parser(verbs: Any) -> None:
         metavar="N",
         help="kept of each query at most (%(default)s)",
     )
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="a limit of what clients may do, in place of its default",
+    )
     add_log_options(parser)
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
     parser.set_defaults(execute=execute)
@@ -115,6 +122,7 @@ def _need_packages() -> None:
 def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> None:
     from acquatop.app.cli.ending import Shutdown
     from acquatop.app.cli.progress import LoadingProgress
+    from acquatop.app.serve.files import allow_files
     from acquatop.app.serve.guard import token_from
     from acquatop.app.serve.limits import Limits
     from acquatop.app.serve.meters import Meters
@@ -125,6 +133,8 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
     from acquatop.engine.engine import Engine
     from acquatop.engine.observer import Observer, Several
 
+    limits = Limits(queries=options.queries, answers=options.answers).with_texts(options.limit)
+    allow_files(limits.connections)
     metrics, progress, settings = Metrics(), LoadingProgress(), spark_settings(options)
     watching: list[Observer] = [metrics] if log is None else [metrics, log]
 
@@ -142,7 +152,7 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
     service = QueryService(
         make_engine,
         registrations=options.state and InFolder(options.state / "queries"),
-        limits=Limits(queries=options.queries, answers=options.answers),
+        limits=limits,
         intake=unusable.intake,
     )
     server = Server(

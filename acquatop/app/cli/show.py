@@ -197,9 +197,13 @@ def _summary(answer: Answer) -> Text:
     line.append(f", scoring {answer.bound:.4f} at best" if beyond else "")
     if answer.expected is not None and answer.status is not Status.EXACT:
         line.append(
-            f" · expected precision {answer.expected.precision:.2f}, nDCG {answer.expected.ndcg:.2f}"
+            f" · expected precision {answer.expected.precision:.2f}, nDCG "
+            f"{answer.expected.ndcg:.2f}"
         )
-    asked = f" · asked for {spent.items} of {allowed.items} items in {spent.requests} of {allowed.requests} requests"
+    asked = (
+        f" · asked for {spent.items} of {allowed.items} items in {spent.requests} of "
+        f"{allowed.requests} requests"
+    )
     line.append(asked if allowed.items else "")
     line.append(f" · {answer.counts.events} events")
     for count, meaning in (

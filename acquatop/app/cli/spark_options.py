@@ -32,7 +32,10 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
 
 
 def spark_settings(options: argparse.Namespace) -> SparkSettings:
-    """Return what the options say; raises :class:`~acquatop.errors.UserError` where they contradict each other."""
+    """Return what the options say.
+
+    Raises :class:`~acquatop.errors.UserError` where they contradict each other.
+    """
     conf: dict[str, str] = {}
     for name, value in options.conf:
         if conf.setdefault(name, value) != value:

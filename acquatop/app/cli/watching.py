@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from acquatop import __version__
 from acquatop.app.cli.tell import tell
+from acquatop.app.cli.unanswered import UnansweredWindows
 from acquatop.app.cli.unusable import Unusable
 from acquatop.engine.observer import Observer, Several
 
@@ -71,6 +72,8 @@ class Watching:
             # Entered first, so that it prints last: below a table, and after the progress line is
             # gone.
             made.enter_context(self._unusable)
+            if self._options.log != "-":
+                self._stack.append(made.enter_context(UnansweredWindows()))
             self._open_log(made)
             self._open_metrics(made)
             self._show = self._open_show(made)

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from starlette.applications import Starlette
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp
 
 from acquatop.app.serve.answers import KeptAnswer
 from acquatop.app.serve.desk import BoundedExecutor
-from acquatop.app.serve.formats import FORMATS, JSON, chosen
+from acquatop.app.serve.formats import FORMATS, JSON, TABLES, chosen
 from acquatop.app.serve.guard import Guard
 from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.openapi import document
@@ -26,8 +27,10 @@ from acquatop.app.serve.page import Page
 from acquatop.app.serve.problems import Problem
 from acquatop.app.serve.public import UNSAID, public_error
 from acquatop.app.serve.readers import EventStream, Readers, missed_answers
+from acquatop.app.serve.refusals import Refusals, note_limit
 from acquatop.app.serve.responses import json_response, problem_response
-from acquatop.app.serve.service import FILE, QueryService, Refused, Served
+from acquatop.app.serve.service import ENGINE_BUSY, FILE, QueryService, Refused, Served
+from acquatop.app.serve.spreadsheet import without_formulas
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import EnvironmentProblem, UserError
 from replica.clocks import Clock
@@ -44,6 +47,7 @@ def make_app(
     *,
     token: str | None = None,
     hosts: Collection[str] = (),
+    refusals: Refusals | None = None,
     clock: Clock = time.monotonic,
 ) -> ASGIApp:
     """Return the application of a service; run it in one event loop, with its lifespan.
@@ -52,24 +56,46 @@ def make_app(
     OpenAPI document. ``hosts`` are names that the service may be addressed by, besides addresses
     and ``localhost``.
     """
-    api = _Api(service, meters, clock)
-    app = Starlette(routes=api.routes(), lifespan=api.lifespan, exception_handlers=_HANDLERS)
-    return Guard(app, token=token, hosts=hosts, limits=service.limits, meters=meters, clock=clock)
+    refusals = refusals or Refusals(clock=clock)
+    api = Api(service, meters, refusals, clock)
+    handlers: Any = {**_HANDLERS, Problem: api.refuse}
+    app = Starlette(routes=api.routes(), lifespan=api.lifespan, exception_handlers=handlers)
+    return Guard(
+        app,
+        token=token,
+        hosts=hosts,
+        limits=service.limits,
+        meters=meters,
+        refusals=refusals,
+        clock=clock,
+    )
 
 
-class _Api:
+class Api:
     """Handlers of requests.
 
-    Slow work runs at two desks: changes one at a time, checks, plans and encodings two at a time.
+    Slow work runs at three desks. Registering and resuming may ask a remote: one at a time. Pausing
+    and removing do not wait for that; nor do checks, plans and encodings, two at a time.
     """
 
-    def __init__(self, service: QueryService, meters: Meters, clock: Clock) -> None:
+    def __init__(
+        self, service: QueryService, meters: Meters, refusals: Refusals, clock: Clock
+    ) -> None:
         limits = service.limits
+        self._refusals = refusals
         self._service = service
         self._meters = meters
         self._limits = limits
-        self._readers = Readers(most=limits.readers, meters=meters, clock=clock)
-        self._changes = BoundedExecutor("changes", threads=1, most=limits.waiting)
+        self._readers = Readers(limits, meters=meters, clock=clock)
+        self._starts = BoundedExecutor(
+            "starts",
+            threads=1,
+            most=limits.waiting,
+            within=limits.change_seconds,
+            busy=ENGINE_BUSY,
+        )
+        self._ends = BoundedExecutor("ends", threads=4, most=limits.waiting)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._studies = BoundedExecutor("studies", threads=2, most=limits.waiting)
         self._page = Page.load()
 
@@ -113,7 +139,8 @@ class _Api:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._service.bell.detach()
-            self._changes.close()
+            self._starts.close()
+            self._ends.close()
             self._studies.close()
 
     async def _tell_items(self, seconds: float) -> None:
@@ -129,7 +156,7 @@ class _Api:
             return json_response({"queries": [each.to_json() for each in self._service.queries()]})
         name = _name(request)
         text = await self._text(request)
-        document = await self._changed(self._service.register, text, name)
+        document = await self._starts.do(_described, self._service.register, text, name)
         return json_response(document, 201, location=f"/queries/{document['id']}")
 
     async def query(self, request: Request) -> Response:
@@ -137,25 +164,35 @@ class _Api:
         id = request.path_params["id"]
         if request.method != "DELETE":
             return json_response(_said(self._service.query, id).to_json())
-        await self._changes.do(_said, self._service.remove, id)
+        async with self._alone(id):
+            await self._ends.do(_said, self._service.remove, id)
         return Response(status_code=204)
 
     async def pause(self, request: Request) -> Response:
         """Pause a query."""
-        return json_response(await self._changed(self._service.pause, request.path_params["id"]))
+        id = request.path_params["id"]
+        async with self._alone(id):
+            return json_response(await self._ends.do(_described, self._service.pause, id))
 
     async def resume(self, request: Request) -> Response:
         """Resume a query."""
-        return json_response(await self._changed(self._service.resume, request.path_params["id"]))
+        id = request.path_params["id"]
+        async with self._alone(id):
+            return json_response(await self._starts.do(_described, self._service.resume, id))
 
-    async def _changed(self, change: Callable[..., Served], *args: Any) -> dict[str, Any]:
-        """Change a query, and return its new state, as it is before the next change."""
-
-        def described() -> dict[str, Any]:
-            served: Served = _said(change, *args)
-            return served.to_json()
-
-        return await self._changes.do(described)
+    @asynccontextmanager
+    async def _alone(self, id: str) -> AsyncIterator[None]:
+        """Let other changes of the same query be done, unless one takes long."""
+        turn = self._turns.setdefault(id, asyncio.Lock())
+        try:
+            await asyncio.wait_for(turn.acquire(), self._limits.change_seconds)
+        except TimeoutError:
+            yield
+            return
+        try:
+            yield
+        finally:
+            turn.release()
 
     async def plan(self, request: Request) -> Response:
         """Return the plan of a query."""
@@ -204,33 +241,38 @@ class _Api:
     async def answer(self, request: Request) -> Response:
         """Return the newest answer, or 204 before the first."""
         served = _said(self._service.query, request.path_params["id"])
+        is_for_people = _is_for_people(request)
         kept = served.answers.newest()
         return (
             Response(status_code=204, headers=_NO_STORE)
             if kept is None
-            else await self._written(request, kept)
+            else await self._written(request, kept, is_for_people)
         )
 
     async def answer_at(self, request: Request) -> Response:
         """Return the answer of the window that closes at a time."""
         served = _said(self._service.query, request.path_params["id"])
+        is_for_people = _is_for_people(request)
         closes = request.path_params["closes"]
         kept = served.answers.find(int(closes)) if _is_whole(closes) else None
         if kept is None:
             raise Problem("not-found", "no such answer is kept")
-        return await self._written(request, kept)
+        return await self._written(request, kept, is_for_people)
 
-    async def _written(self, request: Request, kept: KeptAnswer) -> Response:
+    async def _written(self, request: Request, kept: KeptAnswer, is_for_people: bool) -> Response:
         answer = kept.answer
         assert answer is not None
         formats = {each.media_type: each for each in FORMATS if answer.form in each.forms}
         kind = _chosen(request, (JSON, *formats))
-        headers = {**_NO_STORE, "vary": "Accept", "etag": f'"{kept.id}-{kept.number}"'}
+        is_safe = is_for_people and kind in TABLES
+        tag = f"{kept.id}-{kept.number}{'-spreadsheet' if is_safe else ''}"
+        headers = {**_NO_STORE, "vary": "Accept, Sec-Fetch-Site", "etag": f'"{tag}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
         if kind == JSON:
             return Response(kept.data, headers=headers, media_type=JSON)
-        body = await self._studies.do(formats[kind].encode, answer)
+        shown = without_formulas(answer) if is_safe else answer
+        body = await self._studies.do(formats[kind].encode, shown)
         return Response(body, headers=headers, media_type=formats[kind].media_type)
 
     async def answers(self, request: Request) -> Response:
@@ -265,6 +307,12 @@ class _Api:
         return EventStream(
             self._readers, events, number, opening=self._service.snapshot, begins=number == 0
         )
+
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        """Return the response for a problem."""
+        assert isinstance(error, Problem)
+        note_limit(self._refusals, error, request.scope)
+        return problem_response(error)
 
     # The service itself ---------------------------------------------------------------------------
 
@@ -374,6 +422,19 @@ def _parameter(request: Request, name: str, default: int, *, least: int, most: i
     return number
 
 
+def _is_for_people(request: Request) -> bool:
+    """Return True if tables must be safe to open in a spreadsheet: a browser's, unless it says no.
+
+    Browsers send Sec-Fetch-Site, and programs do not.
+    """
+    given = request.query_params.getlist("spreadsheet")
+    if not given:
+        return "sec-fetch-site" in request.headers
+    if len(given) > 1 or given[0] not in ("true", "false"):
+        raise Problem("invalid-request", "spreadsheet is true or false, given once")
+    return given[0] == "true"
+
+
 def _last_event(request: Request) -> int | None:
     given = request.headers.get("last-event-id", "").strip()
     return int(given) if _is_whole(given) else None
@@ -398,6 +459,12 @@ def _said(work: Callable[..., Any], *args: Any) -> Any:
         raise Problem("surroundings", public_error(error)) from error
 
 
+def _described(change: Callable[..., Served], *args: Any) -> dict[str, Any]:
+    """Change a query, and return its new state."""
+    served: Served = _said(change, *args)
+    return served.to_json()
+
+
 def invalid_query(error: QueryError) -> Problem:
     """Return the problem of a query that cannot be run.
 
@@ -407,11 +474,6 @@ def invalid_query(error: QueryError) -> Problem:
     first = next((each for each in error.diagnostics if each.is_error), error.diagnostics[0])
     place = "" if first.span is None else f"{first.line}:{first.column}: "
     return Problem("invalid-query", f"{place}{first.message}", {"diagnostics": found})
-
-
-async def _refuse(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return problem_response(error)
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
@@ -428,4 +490,4 @@ async def _defect(request: Request, error: Exception) -> Response:
     return problem_response(Problem("internal", UNSAID))
 
 
-_HANDLERS: Any = {Problem: _refuse, HTTPException: _unknown, Exception: _defect}
+_HANDLERS: Any = {HTTPException: _unknown, Exception: _defect}

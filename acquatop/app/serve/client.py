@@ -53,7 +53,7 @@ class Client:
         timeout: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._timeout = timeout
         self._sleep = sleep
         self._session = requests.Session()
@@ -152,7 +152,7 @@ class Client:
             **more.pop("headers", {}),
         }
         reply = self._session.request(
-            method, self._url + path, data=body, headers=headers, timeout=self._timeout, **more
+            method, self.url + path, data=body, headers=headers, timeout=self._timeout, **more
         )
         if reply.ok:
             return reply

@@ -54,6 +54,10 @@ FORMATS = (
 """All formats but the complete answer, which is JSON and available for any query."""
 
 
+TABLES = ("text/csv", "text/tab-separated-values")
+"""Formats that a spreadsheet opens."""
+
+
 class _Wanted(NamedTuple):
     kind: str
     subtype: str

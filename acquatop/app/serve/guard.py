@@ -16,6 +16,7 @@ from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.problems import Problem
 from acquatop.app.serve.rates import Rates
+from acquatop.app.serve.refusals import Refusals, address_of, note_limit
 from acquatop.app.serve.responses import problem_response
 from acquatop.errors import UserError
 from replica.clocks import Clock
@@ -29,7 +30,8 @@ PAGE = "/page/"
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for "
+    "'script'"
 )
 HEADERS: Mapping[str, str] = {
     "content-security-policy": _POLICY,
@@ -63,8 +65,8 @@ def token_from(variables: Mapping[str, str] = os.environ) -> str | None:
 def is_loopback(host: str) -> bool:
     """Return True if a host is reachable from this machine only.
 
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, True, False)
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0")]
+    [True, True, True, False]
     """
     if host in _LOCAL:
         return True
@@ -88,9 +90,12 @@ class Guard:
         hosts: Collection[str],
         limits: Limits,
         meters: Meters,
+        refusals: Refusals,
         clock: Clock = time.monotonic,
     ) -> None:
         self._app = app
+        self._limits = limits
+        self._refusals = refusals
         self._token = None if token is None else token.encode()
         self._hosts = frozenset(host.lower() for host in hosts) | _LOCAL
         self._meters = meters
@@ -116,6 +121,7 @@ class Guard:
         try:
             self._check(scope)
         except Problem as problem:
+            note_limit(self._refusals, problem, scope)
             await problem_response(problem)(scope, receive, give)
         else:
             await self._app(scope, receive, give)
@@ -128,8 +134,9 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         headers = _headers(scope)
         self._check_host(headers)
-        self._check_origin(headers)
+        self._check_origin(scope["method"], headers)
         self._check_rate(scope)
+        self._check_length(headers)
         if self._token is not None and not _is_open(scope["path"]):
             self._check_token(headers)
 
@@ -139,17 +146,24 @@ class Guard:
         if host is None or not (host in self._hosts or _is_address(host)):
             raise Problem("unknown-host", "name the hosts that may be asked for with --host")
 
-    def _check_origin(self, headers: Mapping[str, str]) -> None:
-        """Refuse requests of pages of other sites."""
+    def _check_origin(self, method: str, headers: Mapping[str, str]) -> None:
+        """Refuse requests of pages of other sites; only a link may lead here from there."""
         origin = headers.get("origin")
         foreign = (
             origin is not None
             and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
         )
         if foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-            if headers.get("sec-fetch-mode") == "navigate" and origin is None:
-                return  # a link that a user follows
+            is_link = headers.get("sec-fetch-mode") == "navigate" and origin is None
+            if is_link and method not in _CHANGES:
+                return
             raise Problem("foreign-origin", "a page of another site cannot use this service")
+
+    def _check_length(self, headers: Mapping[str, str]) -> None:
+        """Refuse a body that is announced as too long, before any of it is read."""
+        most = self._limits.text_bytes
+        if int(headers.get("content-length", 0)) > most:
+            raise Problem("too-large", f"a body may have {most} bytes")
 
     def _check_token(self, headers: Mapping[str, str]) -> None:
         kind, _, given = headers.get("authorization", "").partition(" ")
@@ -158,8 +172,8 @@ class Guard:
             raise Problem("unauthorised", "send the token as: Authorization: Bearer TOKEN")
 
     def _check_rate(self, scope: Scope) -> None:
-        who = (scope.get("client") or ("",))[0]
-        seconds = (self._works if scope["method"] in _CHANGES else self._reads).wait(who)
+        rates = self._works if scope["method"] in _CHANGES else self._reads
+        seconds = rates.wait(address_of(scope))
         if seconds:
             raise Problem(
                 "too-many-requests", f"try again in {math.ceil(seconds)} s", retry_after=seconds

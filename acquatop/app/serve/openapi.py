@@ -21,7 +21,10 @@ def document() -> Document:
         "info": {
             "title": "AcquaTop",
             "version": __version__,
-            "description": "Continuous top-k queries over an RDF stream joined with remote data that keeps changing.",
+            "description": (
+                "Continuous top-k queries over an RDF stream joined with remote data that keeps "
+                "changing."
+            ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{"token": []}, {}],
@@ -53,7 +56,8 @@ def _queries() -> Document:
                             "headers": {"Location": {"schema": {"type": "string"}}},
                         }
                     },
-                    "invalid-query invalid-request timeout name-taken too-large unsupported-media-type surroundings "
+                    "invalid-query invalid-request timeout name-taken too-large "
+                    "unsupported-media-type surroundings "
                     "cannot-be-kept unavailable",
                 ),
                 "parameters": [
@@ -117,6 +121,13 @@ def _answers() -> Document:
     known = _parameter(
         "If-None-Match", "header", {"type": "string"}, "The ETag of the answer that is known"
     )
+    people = _parameter(
+        "spreadsheet",
+        "query",
+        {"type": "boolean"},
+        "CSV and TSV without formulas: an apostrophe before text that begins like one; "
+        "true for browsers unless given",
+    )
     last = _parameter("Last-Event-ID", "header", {"type": "string"}, "The event that was read last")
     events = {
         200: {
@@ -127,7 +138,7 @@ def _answers() -> Document:
     one = "/queries/{id}"
     return {
         f"{one}/answer": {
-            "parameters": [_ID, known],
+            "parameters": [_ID, known, people],
             "get": _operation(
                 "getAnswer",
                 "Give the newest answer",
@@ -165,6 +176,7 @@ def _answers() -> Document:
                     "When its window closes, in ms",
                 ),
                 known,
+                people,
             ],
             "get": _operation(
                 "getAnswerAt", "Give one answer", answer, "not-found not-acceptable unavailable"
@@ -259,7 +271,10 @@ def _itself() -> Document:
 
 # Parts of paths -----------------------------------------------------------------------------------
 
-_ALWAYS = "unauthorised foreign-origin unknown-host too-many-requests internal"
+_ALWAYS = (
+    "invalid-request unauthorised foreign-origin timeout too-large target-too-long unknown-host "
+    "too-many-requests headers-too-large internal unknown-method unavailable"
+)
 _NAME = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]([ -~]*[!-~])?$"}
 _COUNT = {"type": "integer", "minimum": 0, "maximum": 2**53}
 _TIME = {"type": "integer", "minimum": -(2**53), "maximum": 2**53}
@@ -312,7 +327,10 @@ def _plan() -> Document:
 _ID = _parameter("id", "path", {"type": "string", "minLength": 1}, "The query's id, from the list")
 _TEXT: Document = {
     "required": True,
-    "description": f"RSP-QL, {Limits().text_bytes} bytes of UTF-8 at most unless the service is set up otherwise",
+    "description": (
+        f"RSP-QL, {Limits().text_bytes} bytes of UTF-8 at most unless the service is set up "
+        f"otherwise"
+    ),
     "content": {"application/sparql-query": _TEXTUAL, "text/plain": _TEXTUAL},
 }
 
@@ -379,7 +397,7 @@ def _schemas() -> Document:
             "file ok diagnostics", file=text, ok=flag, diagnostics=_array(reference["Finding"])
         ),
         "Query": _object(
-            "id name state error registered newest streams text warnings",
+            "id name state error registered newest streams unanswered text warnings",
             id=text,
             name=text,
             state={"type": "string", "enum": ["running", "paused", "failed", "ended"]},
@@ -390,6 +408,20 @@ def _schemas() -> Document:
                 "description": "When the newest answer's window closes, in ms",
             },
             streams=_array(_object("iri items bad", iri=text, items=whole, bad=counts)),
+            unanswered=_object(
+                "windows last",
+                windows=counts,
+                last={
+                    "anyOf": [
+                        _object(
+                            "closes message",
+                            closes={"type": "string", "format": "date-time"},
+                            message=text,
+                        ),
+                        {"type": "null"},
+                    ]
+                },
+            ),
             text=text,
             warnings=_array(reference["Finding"]),
         ),
@@ -401,7 +433,8 @@ def _schemas() -> Document:
             value=text,
         ),
         "Answer": _object(
-            "query form window results status reason refreshed spent allowed expected failure events late bad unscored "
+            "query form window results status reason refreshed spent allowed expected failure "
+            "events late bad unscored "
             "ambiguous skipped rejected latency_ms emitted",
             "windows boolean triples bound",
             query=text,

@@ -31,10 +31,13 @@ KINDS: Mapping[str, ProblemKind] = {
     "too-many-queries": ProblemKind(409, "No more queries can be registered"),
     "conflict": ProblemKind(409, "What is kept does not allow that"),
     "too-large": ProblemKind(413, "The request is too large"),
+    "target-too-long": ProblemKind(414, "The address is too long"),
     "unsupported-media-type": ProblemKind(415, "The body is not what is expected here"),
     "unknown-host": ProblemKind(421, "This host is not served here"),
     "too-many-requests": ProblemKind(429, "Too many requests"),
+    "headers-too-large": ProblemKind(431, "The headers are too large"),
     "internal": ProblemKind(500, "Something went wrong here"),
+    "unknown-method": ProblemKind(501, "The method is not known"),
     "surroundings": ProblemKind(
         502, "A remote, or something else that the query needs, cannot be used"
     ),
@@ -62,8 +65,8 @@ class Problem(Exception):  # noqa: N818 (the standard's word)
         """Return the problem's document.
 
         >>> Problem("not-found", "there is no query \\"q\\"").to_json()
-        {'type': 'urn:acquatop:problem:not-found', 'title': 'There is no such thing here', 'status': 404,
-         'detail': 'there is no query "q"'}
+        {'type': 'urn:acquatop:problem:not-found', 'title': 'There is no such thing here',
+         'status': 404, 'detail': 'there is no query "q"'}
         """
         kind = KINDS[self.kind]
         return {

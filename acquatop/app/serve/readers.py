@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
 from acquatop.app.serve.channel import Channel, frame
+from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.problems import Problem
+from acquatop.app.serve.refusals import address_of
 from replica.clocks import Clock
 
 SIGN_OF_LIFE = b":\n\n"
@@ -36,25 +39,34 @@ _HEADERS = (
 class Readers:
     """All readers of a service: a bounded number, with regular heartbeats."""
 
-    def __init__(self, *, most: int, meters: Meters, clock: Clock) -> None:
+    def __init__(self, limits: Limits, *, meters: Meters, clock: Clock) -> None:
         self.meters = meters
         self.clock = clock
         self.beat = 0
-        self._most = most
+        self._limits = limits
         self._channels: dict[Channel[Any], int] = {}
+        self._addresses: Counter[str] = Counter()
         self._count = 0
 
-    def enter(self, channel: Channel[Any]) -> None:
+    def enter(self, channel: Channel[Any], address: str) -> None:
         """Add a reader of a channel; raises :class:`Problem` if there are too many."""
-        if self._count >= self._most:
-            raise Problem("unavailable", f"{self._most} readers are here already", retry_after=5.0)
+        most, most_of_one = self._limits.readers, self._limits.readers_per_address
+        if self._addresses[address] >= most_of_one:
+            said = f"{most_of_one} readers of your address are here already"
+            raise Problem("too-many-requests", said, retry_after=5.0)
+        if self._count >= most:
+            raise Problem("unavailable", f"{most} readers are here already", retry_after=5.0)
         self._count += 1
+        self._addresses[address] += 1
         self._channels[channel] = self._channels.get(channel, 0) + 1
         self.meters.readers.set(self._count)
 
-    def leave(self, channel: Channel[Any]) -> None:
+    def leave(self, channel: Channel[Any], address: str) -> None:
         """Remove a reader."""
         self._count -= 1
+        self._addresses[address] -= 1
+        if not self._addresses[address]:
+            del self._addresses[address]
         self._channels[channel] -= 1
         if not self._channels[channel]:
             del self._channels[channel]
@@ -98,7 +110,8 @@ class EventStream:
             await send(start)
             await send({"type": "http.response.body"})
             return
-        self._readers.enter(self._channel)
+        address = address_of(scope)
+        self._readers.enter(self._channel, address)
         # A task of its own is cheap to wake for each event.
         sending, gone = (
             asyncio.create_task(self._send_all(start, send)),
@@ -111,7 +124,7 @@ class EventStream:
         finally:
             sending.cancel()
             gone.cancel()
-            self._readers.leave(self._channel)
+            self._readers.leave(self._channel, address)
 
     async def _send_all(self, start: Message, send: Send) -> None:
         await send(start)

@@ -80,7 +80,8 @@ class InFolder:
         except (ValueError, TypeError):
             raise EnvironmentProblem(
                 f"{file}: this is not a registered query as the service writes them\n"
-                "  hint: put the file back from a copy, or remove it; the query can be registered again"
+                "  hint: put the file back from a copy, or remove it; the query can be "
+                "registered again"
             ) from None
 
     def write(self, registration: QueryRegistration) -> None:

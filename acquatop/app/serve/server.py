@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import threading
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Self
@@ -11,8 +13,11 @@ from typing import Self
 import uvicorn
 
 from acquatop.app.serve.app import make_app
+from acquatop.app.serve.connections import Connections
 from acquatop.app.serve.guard import TOKEN, is_loopback
 from acquatop.app.serve.meters import Meters
+from acquatop.app.serve.protocol import BoundedProtocol, Door
+from acquatop.app.serve.refusals import Refusals
 from acquatop.app.serve.service import QueryService
 from acquatop.app.watch.address import ListenAddress
 from acquatop.errors import EnvironmentProblem, UserError
@@ -48,17 +53,24 @@ class Server:
         self._socket = _listening(address, limits.stuck_seconds)
         named = [] if is_loopback(address.host) else [address.host]
         self.url = f"http://{ListenAddress(address.host, self._socket.getsockname()[1])}"
+        self._refusals = Refusals()
+        door = Door(Connections(limits, clock=time.monotonic), limits, meters, self._refusals)
+        app = make_app(
+            service, meters, token=token, hosts=[*hosts, *named], refusals=self._refusals
+        )
         self._server = _Server(
             uvicorn.Config(
-                make_app(service, meters, token=token, hosts=[*hosts, *named]),
-                http="httptools",
+                app,
+                http=functools.partial(BoundedProtocol, door=door),  # type: ignore[arg-type]
                 ws="none",
                 lifespan="on",
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=limits.connections,
+                timeout_keep_alive=limits.idle_seconds,  # type: ignore[arg-type]
+                callback_notify=door.sweep,
+                timeout_notify=0,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
         )
@@ -85,6 +97,7 @@ class Server:
         if self._thread.ident is not None:
             self._thread.join()
         self._socket.close()
+        self._refusals.close()
 
     def __enter__(self) -> Self:
         self.start()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
+from acquatop.answer.unanswered import Unanswered
 from acquatop.app.serve.answers import Answers, KeptAnswer, answer_sink
 from acquatop.app.serve.bell import Notifier
 from acquatop.app.serve.channel import Channel, Event, frame
@@ -29,8 +31,7 @@ from rspql.compiler import Analysis
 from rspql.diagnostics import QueryError
 from rspql.explain import explain
 
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
+ENGINE_BUSY = "another query is being registered or resumed; try again in a moment"
 
 FILE = "query"
 """The name of a query's text in messages."""
@@ -62,6 +63,10 @@ class Served:
         """Token of one run, from start to halt: answers of another run are ignored."""
         self.problem: str | None = None
         """The reason if it could not even start."""
+        self._unanswered: Counter[str] = Counter()
+        self._last_unanswered: Unanswered | None = None
+        self.starting = False
+        """True while it is being resumed; another change makes it False, and ends that."""
 
     @property
     def state(self) -> str:
@@ -83,8 +88,20 @@ class Served:
         return self.problem if error is None else public_error(error)
 
     def begins(self) -> None:
-        """Count the items of its streams from now on."""
+        """Count the items of its streams, and its windows without an answer, from now on."""
         self._before = self._intake.streams()
+        self._unanswered, self._last_unanswered = Counter(), None
+
+    def note_unanswered(self, window: Unanswered) -> None:
+        """Count a window without an answer."""
+        self._unanswered[window.reason] += 1
+        self._last_unanswered = window
+
+    def unanswered(self) -> dict[str, Any]:
+        """Return its windows without an answer since it started, by reason, and the last one."""
+        last = self._last_unanswered
+        told = last and {"closes": instant_text(last.closes_ms), "message": last.message}
+        return {"windows": dict(self._unanswered), "last": told}
 
     def streams(self) -> list[dict[str, Any]]:
         """Return the items of its streams since it started, and the bad ones by reason."""
@@ -114,24 +131,10 @@ class Served:
             "registered": instant_text(registration.since_ms),
             "newest": None if newest is None else newest.id,
             "streams": self.streams(),
+            "unanswered": self.unanswered(),
             "text": registration.text,
             "warnings": list(self.warnings),
         }
-
-
-def _changing(
-    method: Callable[Concatenate[QueryService, Given], Result],
-) -> Callable[Concatenate[QueryService, Given], Result]:
-    """Let one thread at a time run a method, and only while the engine runs."""
-
-    @functools.wraps(method)
-    def one_by_one(self: QueryService, /, *given: Given.args, **more: Given.kwargs) -> Result:
-        self.need_ready()
-        with self.turn:
-            self.need_ready()
-            return method(self, *given, **more)
-
-    return one_by_one
 
 
 class QueryService:
@@ -140,6 +143,11 @@ class QueryService:
     ``make_engine`` is called with an observer that the engine must have, and returns an engine that
     has not started. ``events`` are the events of all queries. ``intake`` counts the items of all
     streams.
+
+    Only registering and resuming take long, as they may fill a replica from a remote: one of them
+    has the engine at a time, and another is refused if it would wait for more than
+    ``change_seconds``. Pausing and removing wait no longer than that either: the query's answers
+    end at once, and the engine forgets it when it is free.
     """
 
     def __init__(
@@ -157,7 +165,11 @@ class QueryService:
             self.bell, most=self.limits.events, most_bytes=self.limits.events_bytes
         )
         self.is_ready = False
-        self.turn = threading.Lock()
+        self._turn = threading.Lock()
+        # Held for a moment, while the registry changes.
+        self._book = threading.Condition(threading.RLock())
+        self._coming: dict[str, Served] = {}
+        self._halted: deque[RegisteredQuery] = deque()
         self._wall = wall
         self._registrations = registrations or InMemory()
         self._served: dict[str, Served] = {}
@@ -174,7 +186,7 @@ class QueryService:
 
         Raises the errors of :meth:`Engine.start`.
         """
-        with self.turn:
+        with self._turn:
             for registration in self._registrations.read():
                 self._take_up(registration)
             self._engine.start()
@@ -196,7 +208,7 @@ class QueryService:
         self.events.close()
         for served in self.queries():
             served.answers.close()
-        with self.turn:
+        with self._turn:
             self._engine.stop()
 
     def need_ready(self) -> None:
@@ -257,7 +269,6 @@ class QueryService:
 
     # Changes --------------------------------------------------------------------------------------
 
-    @_changing
     def register(self, text: str, name: str | None = None) -> Served:
         """Run a query, and store its registration.
 
@@ -265,61 +276,111 @@ class QueryService:
         text, :class:`Refused` for a request that is not possible now, and
         :class:`EnvironmentProblem` if a remote cannot be reached.
         """
-        if len(self._served) >= self.limits.queries:
-            most = self.limits.queries
-            raise Refused(
-                "too-many-queries",
-                f"{most} queries are registered, as many as may be: remove one first",
-            )
+        self.need_ready()
         analysis = self._good(text)
-        assert analysis.plan is not None
-        named = self._name(name, analysis.plan.name)
-        served = self._new(
-            QueryRegistration(self._free_id(named), named, text, round(1000 * self._wall()))
-        )
-        served.warnings = [each.to_json(FILE) for each in analysis.diagnostics]
-        self._run(served)
-        try:
-            self._keep(served.registration)
-        except Refused:
-            self._halt(served)
-            raise
-        self._announce(served)
+        with self._engine_alone():
+            served = self._expect(text, name, analysis)
+            try:
+                self._run(served)
+                self._arrive(served)
+            finally:
+                with self._book:
+                    self._coming.pop(served.registration.id, None)
+                    self._book.notify_all()
         return served
 
-    @_changing
+    def _expect(self, text: str, name: str | None, analysis: Analysis) -> Served:
+        """Give a query its name and its id, before it runs."""
+        with self._book:
+            if len(self._served) >= self.limits.queries:
+                most = self.limits.queries
+                raise Refused(
+                    "too-many-queries",
+                    f"{most} queries are registered, as many as may be: remove one first",
+                )
+            assert analysis.plan is not None
+            named = self._name(name, analysis.plan.name)
+            id, since_ms = self._free_id(named), round(1000 * self._wall())
+            served = self._new(QueryRegistration(id, named, text, since_ms))
+            served.warnings = [each.to_json(FILE) for each in analysis.diagnostics]
+            self._coming[id] = served
+            return served
+
+    def _arrive(self, served: Served) -> None:
+        """Store the registration of a query that runs, unless it was removed meanwhile."""
+        with self._book:
+            if self._coming.get(served.registration.id) is not served:
+                self._halt(served)
+                return
+            try:
+                self._keep(served.registration)
+            except Refused:
+                self._halt(served)
+                raise
+            if served.registration.paused:
+                self._halt(served)
+            self._announce(served)
+
     def pause(self, id: str) -> Served:
         """Pause a query: no stream is read and no remote is asked for it. Its answers stay."""
-        served = self.query(id)
-        if not served.registration.paused:
-            paused = replace(served.registration, paused=True)
-            self._keep(paused)
-            served.registration = paused
-            self._halt(served)
-            self._tell_of(served)
+        self.need_ready()
+        with self._book:
+            self._await(id)
+            served = self._coming.get(id) or self.query(id)
+            served.starting = False
+            if not served.registration.paused:
+                paused = replace(served.registration, paused=True)
+                if id not in self._coming:
+                    self._keep(paused)
+                    self._halt(served)
+                served.registration = paused
+                self._tell_of(served)
+        self._let_engine_forget()
         return served
 
-    @_changing
     def resume(self, id: str) -> Served:
         """Restart a paused or failed query, with the first windows that open from now on."""
-        served = self.query(id)
-        if served.state == "running":
-            return served
-        self._run(served)
-        resumed = replace(served.registration, paused=False)
-        try:
-            self._keep(resumed)
-        except Refused:
-            self._halt(served)
-            raise
-        served.problem, served.registration = None, resumed
-        self._tell_of(served)
+        self.need_ready()
+        with self._engine_alone():
+            served = self.query(id)
+            if served.state == "running":
+                return served
+            served.starting = True
+            try:
+                self._run(served)
+                self._resumed(served)
+            finally:
+                with self._book:
+                    served.starting = False
+                    self._book.notify_all()
         return served
 
-    @_changing
+    def _resumed(self, served: Served) -> None:
+        """Store that a query runs again, unless it was paused or removed meanwhile."""
+        with self._book:
+            if not served.starting:
+                self._halt(served)
+                return
+            resumed = replace(served.registration, paused=False)
+            try:
+                self._keep(resumed)
+            except Refused:
+                self._halt(served)
+                raise
+            served.problem, served.registration = None, resumed
+            self._tell_of(served)
+
     def remove(self, id: str) -> None:
         """End a query, and forget it and its answers."""
-        served = self.query(id)
+        self.need_ready()
+        with self._book:
+            self._await(id)
+            if self._coming.pop(id, None) is None:
+                self._remove(self.query(id))
+        self._let_engine_forget()
+
+    def _remove(self, served: Served) -> None:
+        id, served.starting = served.registration.id, False
         try:
             self._registrations.remove(id)
         except EnvironmentProblem as error:
@@ -329,6 +390,43 @@ class QueryService:
             del self._served[id]
             self._tell("removed", {"id": id})
         served.answers.close(over=True)
+
+    # The engine's turns ---------------------------------------------------------------------------
+
+    @contextmanager
+    def _engine_alone(self) -> Iterator[None]:
+        """Have the engine for oneself; raises :class:`Refused` if another change takes long."""
+        if not self._turn.acquire(timeout=self.limits.change_seconds):
+            raise Refused("unavailable", ENGINE_BUSY)
+        try:
+            self.need_ready()
+            self._end_halted()
+            yield
+        finally:
+            self._end_halted()
+            self._turn.release()
+
+    def _let_engine_forget(self) -> None:
+        """Let the engine forget halted queries; if it is busy for long, that is done later."""
+        others_wait = len(self._halted) > 1
+        if self._turn.acquire(timeout=0 if others_wait else self.limits.change_seconds):
+            try:
+                self._end_halted()
+            finally:
+                self._turn.release()
+
+    def _end_halted(self) -> None:
+        while self._halted:
+            self._halted.popleft().stop()
+
+    def _await(self, id: str) -> None:
+        """Wait for a query that is being registered or resumed, but not for long."""
+
+        def is_settled() -> bool:
+            served = self._served.get(id)
+            return id not in self._coming and (served is None or not served.starting)
+
+        self._book.wait_for(is_settled, self.limits.change_seconds)
 
     def _new(self, registration: QueryRegistration) -> Served:
         return Served(registration, Answers(self.bell, self.limits), self.intake)
@@ -343,12 +441,14 @@ class QueryService:
         )
 
     def _halt(self, served: Served) -> None:
-        # Stop a failed one, too, so that the engine forgets it.
+        """End a query's answers; the engine forgets it at the end of the present turn."""
         with self._telling:
             served.run = None
         query, served.query = served.query, None
         if query is not None:
-            query.stop()
+            # Also a failed one, so that the engine forgets it.
+            query.finish(None, forget=True)
+            self._halted.append(query)
 
     def _keep(self, registration: QueryRegistration) -> None:
         try:
@@ -384,9 +484,17 @@ class QueryService:
 
     def query_changed(self, name: str) -> None:
         """Announce a change of a query's state."""
-        served = next((each for each in self.queries() if each.registration.name == name), None)
-        if served is not None:
+        for served in self._named(name):
             self._tell_of(served)
+
+    def unanswered(self, window: Unanswered) -> None:
+        """Count and announce a window without an answer."""
+        for served in self._named(window.query):
+            served.note_unanswered(window)
+            self._tell_of(served)
+
+    def _named(self, name: str) -> list[Served]:
+        return [each for each in self.queries() if each.registration.name == name]
 
     def _tell_of(self, served: Served) -> None:
         """Announce a query's state, which is read under the lock.
@@ -444,6 +552,10 @@ class _Observing(Silent):
     def batch(self, seen: BatchSeen) -> None:
         """Count items."""
         self._service.intake.batch(seen)
+
+    def unanswered(self, window: Unanswered) -> None:
+        """Announce a window without an answer."""
+        self._service.unanswered(window)
 
     def query(self, name: str, state: QueryState) -> None:
         """Announce failures and ends."""

@@ -31,7 +31,8 @@ class ListenAddress:
             host = host[1:-1]
         elif ":" in host:
             raise ValueError(
-                f"{text!r} is not [HOST:]PORT: an IPv6 address is written in brackets, as in [::1]:9464"
+                f"{text!r} is not [HOST:]PORT: an IPv6 address is written in brackets, as in "
+                f"[::1]:9464"
             )
         if colon and not host:
             raise ValueError(f"{text!r} is not [HOST:]PORT: there is nothing before the colon")

@@ -14,15 +14,16 @@ from acquatop.errors import EnvironmentProblem
 class JsonLines:
     """Thread-safe appender of one JSON object per line, each with a single write.
 
-    ``-`` stands for the standard error. A file is only appended to, so that it may be truncated
-    while it is open. Raises :class:`EnvironmentProblem` if it cannot be opened, and
-    :class:`OSError` if a line cannot be written.
+    ``-`` stands for the standard error; a file that is open already, in binary, is taken as it is.
+    A file is only appended to, so that it may be truncated while it is open. Raises
+    :class:`EnvironmentProblem` if it cannot be opened, and :class:`OSError` if a line cannot be
+    written.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str | BinaryIO) -> None:
         self._lock = threading.Lock()
         self._torn = False
-        self._file = _opened(target) if target != "-" else None
+        self._file = None if target == "-" else _opened(target)
 
     def write(self, line: dict[str, Any]) -> None:
         """Append a line in ASCII: nothing in it can break the line or control a terminal."""
@@ -48,10 +49,13 @@ class JsonLines:
                 self._file.close()
 
 
-def _opened(target: str) -> BinaryIO:
+def _opened(target: str | BinaryIO) -> BinaryIO:
+    if not isinstance(target, str):
+        return target
     try:
         return Path(target).open("ab", buffering=0)
     except OSError as error:
         raise EnvironmentProblem(
-            f"{target}: the log cannot be written: {error.strerror}\n  hint: name a file in a folder that exists, or -"
+            f"{target}: the log cannot be written: {error.strerror}\n  hint: name a file in a "
+            f"folder that exists, or -"
         ) from None

@@ -13,6 +13,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from acquatop.answer.unanswered import Unanswered
 from acquatop.app.watch.bounded import BoundedLabels
 from acquatop.app.watch.json_lines import JsonLines
 from acquatop.app.watch.seldom import ThrottledCounter
@@ -113,6 +114,19 @@ class Log:
                 self._failing.discard(answer.query)
             self.say(Level.INFO, "remote_back", query=answer.query)
 
+    def unanswered(self, window: Unanswered) -> None:
+        """Log a window without an answer."""
+        if times := self._due("unanswered", window.query):
+            self.say(
+                Level.WARNING,
+                "unanswered",
+                query=window.query,
+                closes=instant_text(window.closes_ms),
+                reason=window.reason,
+                message=window.message,
+                times=times,
+            )
+
     def kept(self, seen: StateSeen) -> None:
         """Log recovery and damage of the state, and now and then the number of snapshots.
 
@@ -182,6 +196,7 @@ _SUMS = {
     "slow_batch": (Level.WARNING, "stream", "times"),
     "remote_failed": (Level.WARNING, "query", "times"),
     "snapshots": (Level.INFO, "stream", "times"),
+    "unanswered": (Level.WARNING, "query", "times"),
 }
 """For each event that is added up: its level, and the fields for its subject and its count."""
 

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.metrics import MetricWrapperBase
 
 from acquatop import __version__
+from acquatop.answer.unanswered import Unanswered
 from acquatop.app.watch.bounded import BoundedLabels
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
 from replica.clocks import Clock
@@ -113,6 +114,9 @@ class Metrics:
         self._answers = self._counter("answers", "Answers given.", ["query", "status"])
         self._repeated = self._counter(
             "repeated_answers", "Answers given out again after a restart.", query
+        )
+        self._unanswered = self._counter(
+            "unanswered_windows", "Windows without an answer.", ["query", "reason"]
         )
         self._rows = self._counter("answer_rows", "Rows of answers.", query)
         self._latency = self._histogram(
@@ -227,6 +231,10 @@ class Metrics:
         if ages:
             self._mean_age.labels(query).set(math.fsum(ages) / len(ages))
             self._max_age.labels(query).set(max(ages))
+
+    def unanswered(self, window: Unanswered) -> None:
+        """Count a window without an answer."""
+        self._unanswered.labels(window.query, window.reason).inc()
 
     def kept(self, seen: StateSeen) -> None:
         """Count an operation on the state directory, and the time a write took."""

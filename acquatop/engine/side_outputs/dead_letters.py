@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from acquatop.engine.side_outputs.growing_file import SideOutputFile
-from acquatop.ingest.reduce.bad import ITEM
+from acquatop.ingest.reduce.bad_items import ITEM
 
 
 class DeadLetters(SideOutputFile):

@@ -13,7 +13,7 @@ from acquatop.engine.side_outputs.dead_letters import DeadLetters
 from acquatop.engine.side_outputs.growing_file import SideOutputFile
 from acquatop.engine.side_outputs.late_records import LateRecords
 from acquatop.ingest.reduce.contract import PartKind
-from acquatop.ingest.reduce.late import RECORD, BoolArray
+from acquatop.ingest.reduce.late_finder import RECORD, BoolArray
 from acquatop.runtime import Batch
 from acquatop.topk.contract import IntArray
 from connectors.mapping import TIME

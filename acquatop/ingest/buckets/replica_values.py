@@ -6,26 +6,24 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acquatop.ingest.buckets.partials import buckets_of
+from acquatop.ingest.replica_columns import ReplicaColumns
 from acquatop.ingest.scoring import BoolArray
-from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.contract import IntArray
 from replica.store import ReplicaStore
 
 
 @dataclass(frozen=True)
-class BucketView:
+class BucketView(ReplicaColumns):
     """Keys that were asked for, the remote's values of each, and those to be asked for ``again``.
 
-    Rows are positions; -1 for all other keys. ``again`` marks keys that may be asked for again.
+    ``again`` marks keys that may be asked for again.
     ``means`` are those of the whole replica.
     """
 
-    keys: pa.StringArray
     is_present: BoolArray
     again: BoolArray
-    columns: dict[str, FloatArray]
     means: dict[str, float]
 
     @classmethod
@@ -37,16 +35,18 @@ class BucketView:
         Keys that the remote did not have, asked for at ``absent_before`` or earlier, may be asked
         for again.
 
-        >>> BucketView.of(ReplicaStore("key", ["key", "value"]), ("value",), 0.0).rows(["a"]).tolist()
+        >>> BucketView.of(ReplicaStore("key", ["key", "value"]), ("value",), 0.0).rows(
+        ...     ["a"]
+        ... ).tolist()
         [-1]
         """
         rows = store.all_rows()
         is_present = store.present(rows)
         return cls(
             pa.array(store.keys(rows), pa.string()),
+            {name: store.numbers(name, rows) for name in variables},
             is_present,
             ~is_present & (store.fetched_at(rows) <= absent_before),
-            {name: store.numbers(name, rows) for name in variables},
             {name: store.mean(name) for name in variables},
         )
 
@@ -59,23 +59,8 @@ class BucketView:
     def _take(self, at: IntArray) -> BucketView:
         columns = {name: column[at] for name, column in self.columns.items()}
         return BucketView(
-            self.keys.take(pa.array(at)), self.is_present[at], self.again[at], columns, self.means
+            self.keys.take(pa.array(at)), columns, self.is_present[at], self.again[at], self.means
         )
-
-    def rows(self, keys: list[str]) -> IntArray:
-        """Return each key's row."""
-        return self.rows_of(pa.array(keys, pa.string()))
-
-    def rows_of(self, keys: pa.StringArray) -> IntArray:
-        """Return each key's row. O(keys of both)."""
-        found = pc.fill_null(pc.index_in(keys, value_set=self.keys), -1)
-        return np.asarray(found.to_numpy(), dtype=np.int64)
-
-    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers; NaN if there is none."""
-        if not len(self.keys):
-            return np.full(len(rows), np.nan)
-        return np.where(rows >= 0, self.columns[variable][rows], np.nan)
 
     def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows whose key the remote had."""

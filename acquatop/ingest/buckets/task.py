@@ -17,8 +17,8 @@ from acquatop.ingest.match import KEY
 from acquatop.ingest.reduce.pane_partials import partials_of, table_of
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.topk.aggregates.aggregate_totals import Totals
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
-from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
 from acquatop.topk.order import best
 from rspql.plan import Score
@@ -241,7 +241,7 @@ class _Keys:
         self.texts: AnyArray = keys.to_numpy(zero_copy_only=False)
         self.newest = totals.newest(everything)
         self.aggregates = totals.aggregates(everything)
-        self.rows = everything if view is None else view.rows_of(keys)
+        self.rows = everything if view is None else view.rows(keys)
 
     def __len__(self) -> int:
         return len(self.newest)

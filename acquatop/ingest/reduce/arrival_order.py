@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.reduce.late import LateFinder
+from acquatop.ingest.reduce.late_finder import LateFinder
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 from connectors.mapping import TIME
@@ -42,7 +42,7 @@ class ArrivalOrder:
     keeps_late: bool = False
 
     def segments(self, records: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, LateFinder]]:
-        """Yield the segments of a partition behind its first cut, each with a finder of late ones."""
+        """Yield the segments behind the first cut, each with a finder of its late records."""
         times = records.column(TIME).fill_null(NO_TIME).to_numpy()
         cuts = self.cuts(times)
         for (at, watermark_ms), (until, _) in pairwise([*cuts, Cut(len(records), 0)]):

@@ -20,7 +20,7 @@ from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 from connectors.fields import ROW
 from connectors.mapping import BAD, TIME, count_faults
-from connectors.places import places_of
+from connectors.row_origins import origins_of
 
 MOST_PLACES = 20
 """Of how many reasons a partition says where an item stands that is bad for it."""
@@ -42,7 +42,9 @@ class Facts:
 
     @classmethod
     def of(cls, records: pa.RecordBatch, rows: pa.RecordBatch | None = None) -> Facts:
-        """Return the facts about decoded records; ``rows`` are those of the source that they were decoded from."""
+        """Return the facts about decoded records; ``rows`` are those of the source that they were
+        decoded from.
+        """
         times = records.column(TIME)
         good = times.filter(pc.is_null(records.column(BAD)))
         return cls(
@@ -63,7 +65,7 @@ def _first_places(rows: pa.RecordBatch, records: pa.RecordBatch) -> dict[str, Pl
     coded = bad.take(pa.array(at)).dictionary_encode()
     # Codes are given in the order in which reasons come.
     firsts = np.unique(coded.indices.to_numpy(), return_index=True)[1][:MOST_PLACES]
-    places = places_of(rows)
+    places = origins_of(rows)
     return {
         bad[record].as_py(): place_at(places, records.column(ROW)[record].as_py())
         for record in at[firsts].tolist()

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from acquatop.ingest.match import Found
 from acquatop.ingest.reduce.arrival_order import ArrivalOrder
-from acquatop.ingest.reduce.bad import bad_items
+from acquatop.ingest.reduce.bad_items import bad_items
 from acquatop.ingest.reduce.contract import Facts, Part, PartKind, Reducer, panes_of
-from acquatop.ingest.reduce.late import LateFinder, without_far_ahead
+from acquatop.ingest.reduce.late_finder import LateFinder, without_far_ahead
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows

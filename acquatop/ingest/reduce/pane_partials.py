@@ -12,8 +12,8 @@ from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.match import KEY, Found, Matcher
 from acquatop.ingest.reduce.panes import by_pane, runs_of
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind, folding_of
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
-from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.windows import Windows
 

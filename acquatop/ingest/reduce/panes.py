@@ -18,7 +18,10 @@ def by_pane(windows: Windows, times: IntArray) -> Iterator[tuple[int, int, Posit
 
     Rows in no window are left out. O(n), or O(n log n) if panes are out of order.
 
-    >>> [(first, last, at.tolist()) for first, last, at in by_pane(Windows(9, 3, 0), np.array([5, 2, 4]))]
+    >>> [
+    ...     (first, last, at.tolist())
+    ...     for first, last, at in by_pane(Windows(9, 3, 0), np.array([5, 2, 4]))
+    ... ]
     [(0, 0, [1]), (0, 1, [0, 2])]
     >>> [(first, last, at) for first, last, at in by_pane(Windows(9, 3, 0), np.array([2, 5, 4]))]
     [(0, 0, slice(0, 1, None)), (0, 1, slice(1, 3, None))]
@@ -37,7 +40,10 @@ def by_pane(windows: Windows, times: IntArray) -> Iterator[tuple[int, int, Posit
 def within(at: Positions, places: IntArray) -> IntArray:
     """Return the positions of some of a pane's rows, given by their places in the pane.
 
-    >>> within(slice(5, 9), np.array([0, 2])).tolist(), within(np.array([4, 7, 8]), np.array([0, 2])).tolist()
+    >>> (
+    ...     within(slice(5, 9), np.array([0, 2])).tolist(),
+    ...     within(np.array([4, 7, 8]), np.array([0, 2])).tolist(),
+    ... )
     ([5, 7], [4, 8])
     """
     return places + at.start if isinstance(at, slice) else at[places]

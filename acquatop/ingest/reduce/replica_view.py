@@ -7,18 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.ingest.replica_columns import ReplicaColumns
+from acquatop.topk.contract import IntArray
 from replica.store import ReplicaStore
 
 
 @dataclass(frozen=True)
-class ReplicaView:
-    """Keys that the remote has, and their numbers. Rows are positions; -1 for all other keys."""
-
-    keys: pa.StringArray
-    columns: dict[str, FloatArray]
+class ReplicaView(ReplicaColumns):
+    """Keys that the remote has, and their numbers."""
 
     @classmethod
     def of(cls, store: ReplicaStore, variables: tuple[str, ...]) -> ReplicaView:
@@ -27,18 +24,6 @@ class ReplicaView:
         rows = rows[store.present(rows)]
         numbers = {name: store.numbers(name, rows) for name in variables}
         return cls(pa.array(store.keys(rows), pa.string()), numbers)
-
-    def rows(self, keys: list[str] | pa.StringArray) -> IntArray:
-        """Return each key's row; -1 if the remote does not have the key, or the key is unknown."""
-        texts = keys if isinstance(keys, pa.Array) else pa.array(keys, pa.string())
-        found = pc.fill_null(pc.index_in(texts, value_set=self.keys), -1)
-        return np.asarray(found.to_numpy(), dtype=np.int64)
-
-    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers; NaN if there is none."""
-        if not len(self.keys):
-            return np.full(len(rows), np.nan)
-        return np.where(rows >= 0, self.columns[variable][rows], np.nan)
 
     def present(self, rows: IntArray) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that the remote has."""

@@ -8,7 +8,7 @@ from typing import Any
 from acquatop.ingest.place import Place
 from connectors.columns import MISFIT
 from connectors.contract import RecordDecoder
-from connectors.places import ROW_FILE, ROW_NUMBER, Places
+from connectors.row_origins import ROW_FILE, ROW_NUMBER, RowOrigins
 
 
 def is_of_statements(mapping: RecordDecoder) -> bool:
@@ -29,6 +29,6 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def place_at(places: Places, row: int) -> Place:
+def place_at(places: RowOrigins, row: int) -> Place:
     """Return the place of one row."""
     return Place(*(None if column is None else column[row].as_py() for column in places))

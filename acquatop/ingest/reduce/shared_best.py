@@ -16,7 +16,7 @@ from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import FloatArray, IntArray, Rows
 from acquatop.topk.pane_top import Scored
-from acquatop.topk.shared.moments import Series, first_from
+from acquatop.topk.shared.periodic_times import PeriodicTimes, first_from
 from acquatop.topk.shared.skyline import best_of_panes, undominated_within
 from connectors.mapping import BAD, TIME
 from rspql.plan import Score
@@ -35,7 +35,7 @@ class SharedRequirements:
 
     k: int
     narrowest: int
-    boundaries: Sequence[Series]
+    boundaries: Sequence[PeriodicTimes]
     closed_ms: int
 
 

@@ -41,7 +41,8 @@ def in_order(times: FloatArray, users: IntArray, values: FloatArray) -> Generate
 
     Of a user's changes in the same millisecond, the last one given counts.
 
-    >>> in_order(np.array([1.0, 0.0, 1.0]), np.array([0, 0, 0]), np.array([5.0, 6.0, 7.0])).values.tolist()
+    >>> times, users, values = np.array([[1.0, 0.0, 1.0], [0, 0, 0], [5.0, 6.0, 7.0]])
+    >>> in_order(times, users.astype(int), values).values.tolist()
     [6.0, 7.0]
     """
     times_ms = np.rint(1000 * times).astype(np.int64)

@@ -33,7 +33,8 @@ def mentions(users: int, seconds: float, random: np.random.Generator) -> Mention
 
     >>> made = mentions(400, 9_040.0, np.random.default_rng(1))
     >>> starts = np.arange(0, 9_000_000, 60_000)
-    >>> counts = np.diff(np.searchsorted(made.times_ms, [starts, starts + 100_000], side="right"), axis=0)
+    >>> bounds = np.searchsorted(made.times_ms, [starts, starts + 100_000], side="right")
+    >>> counts = np.diff(bounds, axis=0)
     >>> bool(20 < counts.min() < 30 < np.median(counts) < 45 < counts.max() < 70)
     True
     """

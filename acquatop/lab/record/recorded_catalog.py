@@ -51,7 +51,10 @@ def _stream(stream: Stream, file: str) -> Iterator[str]:
     yield from ("", f"[{table}.mapping]", f'subject = "{{{SUBJECT}}}"', f'time = "{TIME}"')
     yield from ("", f"[{table}.mapping.properties]")
     for iri, each in stream.mapping.properties.items():
-        yield f"{_text(iri)} = {{ field = {_text(stream.mapping.column(iri))}, datatype = {_text(each.datatype)} }}"
+        yield (
+            f"{_text(iri)} = {{ field = {_text(stream.mapping.column(iri))}, datatype = "
+            f"{_text(each.datatype)} }}"
+        )
 
 
 def _service(service: Service, file: str, columns: Sequence[TableColumn]) -> Iterator[str]:
@@ -72,7 +75,10 @@ def _service(service: Service, file: str, columns: Sequence[TableColumn]) -> Ite
     yield from ("", f"[{table}.mapping.properties]")
     for column in columns:
         datatype = column.datatype or XSD + "integer"
-        yield f"{_text(column.predicate)} = {{ field = {_text(column.field)}, datatype = {_text(datatype)} }}"
+        yield (
+            f"{_text(column.predicate)} = {{ field = {_text(column.field)}, datatype = "
+            f"{_text(datatype)} }}"
+        )
     yield from ("", f"[{table}.refresh]", f"policy = {_text(refresh.policy)}")
     yield f"n = {_text(AUTO) if refresh.chooses_n else refresh.n}"
     yield f"refill = {_flag(refresh.refill)}"

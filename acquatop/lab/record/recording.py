@@ -179,20 +179,26 @@ class Recording:
 def _recordable(bound: Bound, file: str) -> BoundQuery:
     if isinstance(bound, BoundWindowed):
         why = f" ({bound.reason.message})" if bound.reason else ""
-        hint = "recorded are top-k joins of a WINDOW with a SERVICE: acquatop explain says why this is none"
+        hint = (
+            "recorded are top-k joins of a WINDOW with a SERVICE: acquatop explain says why this "
+            "is none"
+        )
         raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
     if isinstance(bound, BoundCounted):
         raise UserError(
-            f"{file}: the query asks no remote: its stream can be kept as it is, without a recording"
+            f"{file}: the query asks no remote: its stream can be kept as it is, without a "
+            "recording"
         )
     if bound.stream.connector == SPARK.name:
         hint = "let Spark write it to files, and record those"
         raise UserError(
-            f"<{bound.stream.iri}> is read by a source of Spark's, and not in this process\n  hint: {hint}"
+            f"<{bound.stream.iri}> is read by a source of Spark's, and not in this process\n"
+            f"  hint: {hint}"
         )
     if bound.service is None:
         raise UserError(
-            f"{file}: the query asks no remote: its stream can be kept as it is, without a recording"
+            f"{file}: the query asks no remote: its stream can be kept as it is, without a "
+            "recording"
         )
     return bound
 
@@ -247,7 +253,10 @@ def _check(folder: Path, query: str) -> None:
             and (folder / STREAM).stat().st_size
             and not (folder / STATE).is_dir()
         ):
-            message = f"{folder} cannot be gone on with: its folder {STATE}, which says how far it has come, is missing"
+            message = (
+                f"{folder} cannot be gone on with: its folder {STATE}, which says how far it has "
+                "come, is missing"
+            )
             raise UserError(f"{message}\n  hint: {hint}")
     elif names := sorted({each.name for each in folder.iterdir()} - _WITHOUT_QUERY):
         raise UserError(f"{folder} is no recording: it holds {names[0]}\n  hint: {hint}")

@@ -42,7 +42,8 @@ class Recorded:
         known = hashlib.sha256(self.query.encode())
         if not self.folder.is_dir():
             raise UserError(
-                f"{self.folder} is not a folder with a trace: {CATALOG}, the stream, the remote's history"
+                f"{self.folder} is not a folder with a trace: {CATALOG}, the stream, the "
+                "remote's history"
             )
         for file in sorted(self.folder.rglob("*")):
             if file.is_file():

@@ -74,7 +74,10 @@ class RemoteHistory:
         row = 0
         for time_ms in times_ms:
             if time_ms < self.begins_ms:
-                hint = f"its first row is of {self.begins_ms}: begin the stream's recording then, or the remote's before"
+                hint = (
+                    f"its first row is of {self.begins_ms}: begin the stream's recording then, "
+                    "or the remote's before"
+                )
                 raise UserError(
                     f"what the remote had at {time_ms} ms is not in its recording\n  hint: {hint}"
                 )
@@ -172,7 +175,10 @@ def _in_order(
         same += is_same
         if times[row] == times[next_row] and not is_same:
             hint = "keep the one that holds from then on"
-            message = f"{terms[codes[row]]} has another value at the same time {times[row]} in row {row + 1}"
+            message = (
+                f"{terms[codes[row]]} has another value at the same time {times[row]} in row "
+                f"{row + 1}"
+            )
             raise UserError(f"{_place(path, next_row)}: {message}\n  hint: {hint}")
     order = np.argsort(times, kind="stable")
     return RemoteHistory(

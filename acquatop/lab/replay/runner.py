@@ -68,7 +68,7 @@ def run(
     ``processes`` the work is done in this process, which then cannot be stopped during a replay.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    processes = _cores() if processes is None else processes
+    processes = available_cores() if processes is None else processes
     keys = _keys(experiment)
     with _Progress(folder / PROGRESS, keys.values()) as progress:
         is_left = {place for place, key in keys.items() if key not in progress}
@@ -133,7 +133,8 @@ def _code() -> str:
     return known.hexdigest()[:16]
 
 
-def _cores() -> int:
+def available_cores() -> int:
+    """Return the number of processes to run by default: one per core that may be used."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -81,7 +81,10 @@ def open_trace(
     """
     folder = Path(folder)
     if not (folder / CATALOG).is_file():
-        hint = f"a trace is a folder with {CATALOG}, and with stream.csv and remote.csv or what the catalog names"
+        hint = (
+            f"a trace is a folder with {CATALOG}, and with stream.csv and remote.csv or what the "
+            "catalog names"
+        )
         raise UserError(f"{folder / CATALOG} is not there\n  hint: {hint}")
     catalog = Catalog.load(folder / CATALOG)
     bound = _bound(query, catalog, file)
@@ -106,7 +109,10 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
     bound = bind_query(query, catalog, file=file)
     if isinstance(bound, BoundWindowed):
         why = f" ({bound.reason.message})" if bound.reason else ""
-        hint = "policies matter to top-k joins of a WINDOW with a SERVICE: acquatop explain says why this is none"
+        hint = (
+            "policies matter to top-k joins of a WINDOW with a SERVICE: acquatop explain says "
+            "why this is none"
+        )
         raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
     if isinstance(bound, BoundCounted) or bound.service is None:
         raise UserError(
@@ -125,7 +131,10 @@ def _replayed(bound: BoundQuery, plain: Path | None) -> Service:
     if isinstance(service.source, TableSource) and service.source.time is not None:
         return service
     if plain is None:
-        hint = 'put remote.csv into the folder, or let the catalog call it remote = "table" with a time'
+        hint = (
+            'put remote.csv into the folder, or let the catalog call it remote = "table" with a '
+            "time"
+        )
         raise UserError(
             f"<{service.iri}> is no recording: what it had when is not known\n  hint: {hint}"
         )
@@ -144,7 +153,10 @@ def _record_mapping(bound: BoundQuery, service: Service, file: PlainFile) -> Rec
         if isinstance(each, ast.TriplePattern) and isinstance(each.predicate, ast.Iri)
     ]
     if len(predicates) != len(question_of(bound).group.elements) or len(predicates) != 1:
-        message = f"{file.path} has one value per row, but <{service.iri}> is asked for more than one property"
+        message = (
+            f"{file.path} has one value per row, but <{service.iri}> is asked for more than one "
+            "property"
+        )
         raise UserError(message)
     known = {} if isinstance(service.source, SparqlSource) else service.source.mapping.properties
     mapped = known.get(predicates[0])
@@ -156,11 +168,15 @@ def _subjects_of(bound: BoundQuery, file: PlainFile) -> KeyTemplate:
     are_iris = {is_iri(each) for each in file.subjects.unique().to_pylist()}
     if len(are_iris) > 1:
         raise UserError(
-            f"{file.path} has both plain ids and IRIs as subjects\n  hint: write all of them in one way"
+            f"{file.path} has both plain ids and IRIs as subjects\n"
+            "  hint: write all of them in one way"
         )
     template = KeyTemplate("", "subject", "") if True in are_iris else _template(bound)
     if template is None:
-        hint = 'give the service a mapping with a key such as "http://example.org/user/{subject}", or write IRIs'
+        hint = (
+            'give the service a mapping with a key such as "http://example.org/user/{subject}", '
+            "or write IRIs"
+        )
         raise UserError(
             f"{file.path}: the catalog does not say what the subjects' IRIs are\n  hint: {hint}"
         )
@@ -247,8 +263,14 @@ def _checked(
 def _check_span(trace: Trace) -> None:
     windows, bounds, times = trace.windows(), trace.bound.windows, trace.times
     if trace.history.begins_ms > trace.start_ms:
-        hint = "the rows at or before the start are the initial replica: begin the remote's recording before the stream's"
-        message = f"the remote's recording begins at {trace.history.begins_ms} ms, the replay at {trace.start_ms} ms"
+        hint = (
+            "the rows at or before the start are the initial replica: begin the remote's "
+            "recording before the stream's"
+        )
+        message = (
+            f"the remote's recording begins at {trace.history.begins_ms} ms, the replay at "
+            f"{trace.start_ms} ms"
+        )
         raise UserError(f"{message}\n  hint: {hint}")
     if not len(windows):
         lasts = f"from {trace.start_ms} to {trace.end_ms} ms"
@@ -258,9 +280,13 @@ def _check_span(trace: Trace) -> None:
     if len(windows) > MOST_WINDOWS:
         gap = int(np.argmax(np.diff(times, prepend=trace.start_ms)))
         before = trace.start_ms if gap == 0 else int(times[gap - 1])
-        hint = f"the longest gap between events is from {before} to {times[gap]} ms: was a clock wrong there?"
+        hint = (
+            f"the longest gap between events is from {before} to {times[gap]} ms: was a clock "
+            "wrong there?"
+        )
         raise UserError(
-            f"the recording spans {len(windows):,} windows, more than {MOST_WINDOWS:,}\n  hint: {hint}"
+            f"the recording spans {len(windows):,} windows, more than {MOST_WINDOWS:,}\n"
+            f"  hint: {hint}"
         )
 
 
@@ -283,6 +309,8 @@ def _notes(trace: Trace) -> dict[str, int]:
         "subjects of the stream that the remote has only later": sum(
             firsts.get(key, trace.start_ms) > trace.start_ms for key in keys
         ),
-        "rows of the remote behind later ones, taken in the order of their times": trace.history.unsorted,
+        "rows of the remote behind later ones, taken in the order of their times": (
+            trace.history.unsorted
+        ),
         "rows of the remote that say what held already": trace.history.same,
     }

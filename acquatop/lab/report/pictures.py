@@ -98,7 +98,10 @@ def _errors(summary: ReplaySummary) -> Picture:
         axes.set(title=f"cumulated error of {PANELS[metric]}", xlabel="windows", ylim=(0, None))
     _legend(figure, panels[0], sorted(ends, key=lambda policy: -ends[policy]))
     where = place_text(summary.experiment, at)
-    caption = f"What is missing to 1, added up window by window{', at ' + where if where else ''}; the lower the better."
+    caption = (
+        f"What is missing to 1, added up window by window{', at ' + where if where else ''}; the "
+        "lower the better."
+    )
     return _picture(figure, "errors", "Cumulated error over the windows", caption)
 
 
@@ -132,7 +135,10 @@ def _along(summary: ReplaySummary, view: View) -> Picture:
         axes.set_xticks(places, view.axis.texts())
     _legend(figure, panels[0], sorted(ends, key=lambda policy: -ends[policy]))
     rest = f" at {view.rest}" if view.rest else ""
-    caption = f"Added up over {windows} windows{rest}: mean over the data sets, with 95 % intervals; the higher the better."
+    caption = (
+        f"Added up over {windows} windows{rest}: mean over the data sets, with 95 % intervals; "
+        "the higher the better."
+    )
     return _picture(figure, view.name, f"Accuracy by {view.axis.label}{rest}", caption)
 
 

@@ -21,19 +21,27 @@ _COSTS = {
     "rank_correlation": "rank correlation",
 }
 _WORDS = {
-    "cumulated": "a metric, added up over all windows; the mean of the data sets. The small numbers below are within "
-    "which it lies with a confidence of 95 %: a bootstrap that draws data sets, and blocks of windows in them.",
+    "cumulated": "a metric, added up over all windows; the mean of the data sets. The small "
+    "numbers below are within which it lies with a confidence of 95 %: a bootstrap that draws data "
+    "sets, and blocks of windows in them.",
     "error": "what is missing of a metric to 1 in every window.",
-    "nDCG": "the gain of the reported order, as a share of the best: of the K that are right the first is worth "
-    "K, the last 1, all others nothing (the AcquaTop paper's definition).",
-    "positional nDCG": "as the paper's authors compute it: whatever is right counts as much as the place at which it "
-    "is reported, so swaps within the right answer cost nothing. The paper's Table 6 holds this one.",
+    "nDCG": "the gain of the reported order, as a share of the best: of the K that are right the "
+    "first is worth K, the last 1, all others nothing (the AcquaTop paper's definition).",
+    "positional nDCG": "as the paper's authors compute it: whatever is right counts as much as "
+    "the place at which it is reported, so swaps within the right answer cost nothing. The paper's "
+    "Table 6 holds this one.",
     "precision": "the share of the K reported that are among the K that are right.",
-    "stale results": "the share of the reported whose score was not what it really was at that time.",
-    "rank correlation": "Kendall's tau of the reported order: 1 if all pairs stand rightly, -1 if none does.",
-    "AT-, ANY- and WSJ-": "who proposes what may be refreshed: the list of candidates (AT), more of the window's best "
-    "(ANY), or all that the window joins with (WSJ). The rest of a policy's name says in which order.",
-    "AT-ASM, WSJ-ASM": "refresh all that is proposed, whatever the budget: the most that can be had. WSJ-ASM "
+    "stale results": (
+        "the share of the reported whose score was not what it really was at that time."
+    ),
+    "rank correlation": (
+        "Kendall's tau of the reported order: 1 if all pairs stand rightly, -1 if none does."
+    ),
+    "AT-, ANY- and WSJ-": "who proposes what may be refreshed: the list of candidates (AT), more "
+    "of the window's best (ANY), or all that the window joins with (WSJ). The rest of a policy's "
+    "name says in which order.",
+    "AT-ASM, WSJ-ASM": "refresh all that is proposed, whatever the budget: the most that can be "
+    "had. WSJ-ASM "
     "fetches everything in every window, as an engine without policies would.",
 }
 
@@ -59,7 +67,8 @@ def report(summary: ReplaySummary, pictures: Sequence[Picture]) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(run.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f'<h1>{escape(run.title)}</h1>\n<p class="lead">{escape(run.question)}</p>\n<nav>{links}</nav>\n'
+        f"<h1>{escape(run.title)}</h1>\n"
+        f'<p class="lead">{escape(run.question)}</p>\n<nav>{links}</nav>\n'
         f"{_cards(summary)}{bodies}</body>\n</html>\n"
     )
 
@@ -167,14 +176,18 @@ def _improvements(summary: ReplaySummary) -> str:
     if not rows:
         return ""
     said = (
-        "<p>How much more of the cumulated metric (the median over the data sets) a policy has than another: "
+        "<p>How much more of the cumulated metric (the median over the data sets) a policy "
+        "has than another: "
         "at best and at worst.</p>"
     )
     return said + _table(["", "metric", "at best", "at", "at worst", "at"], rows, texts=(1, 3, 5))
 
 
 def _costs(summary: ReplaySummary) -> Iterator[str]:
-    yield "<p>On average per window; how many of all answers were called exact, certified or approximate.</p>"
+    yield (
+        "<p>On average per window; how many of all answers were called exact, certified or "
+        "approximate.</p>"
+    )
     for view in views(summary.experiment)[:1]:
         head = [
             "policy",
@@ -258,4 +271,7 @@ def _table(
         "<tr>" + "".join(cell(text, at) for at, text in enumerate(row)) + "</tr>\n" for row in rows
     )
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="wide"><table>{said}<thead><tr>{titles}</tr></thead><tbody>\n{body}</tbody></table></div>\n'
+    return (
+        f'<div class="wide"><table>{said}<thead><tr>{titles}</tr></thead>'
+        f"<tbody>\n{body}</tbody></table></div>\n"
+    )

@@ -16,9 +16,9 @@ from acquatop.lab.replay.runner import Results
 from acquatop.lab.replay.summary import ReplaySummary
 from acquatop.lab.report.axes import place_text
 
-RESULTS = "policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status".split(
-    ","
-)
+RESULTS = (
+    "policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status"
+).split(",")
 DETAILS = "policy,budget,k,n,seed,window,rank_correlation,stale,age_seconds".split(",")
 SUMMARY = (
     "data,policy,budget,k,n,seeds,windows,measure,"

@@ -1,4 +1,4 @@
-"""Content of aggregates per key, wherever they are kept: the rankings of its members, and its state."""
+"""Content of aggregates per key, wherever they are kept: its members' rankings, and its state."""
 
 from __future__ import annotations
 

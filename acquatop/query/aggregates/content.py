@@ -17,8 +17,8 @@ from acquatop.ingest.reduce.pane_partials import hashes_in, partials_of
 from acquatop.ingest.scoring import BoolArray
 from acquatop.query.aggregates.deduplicated import Deduplicated, HashedIdentities, SolutionColumns
 from acquatop.topk.aggregates.keyed_content import KeyedContent
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import NEVER
-from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import IntArray, Rows
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from connectors.mapping import TIME
@@ -255,8 +255,8 @@ class AggregateStore:
         """Restore a snapshot of the same query, before any query ranks this content."""
         parts = unpack_parts(snapshot)
         self._open_from, self.uncertain_until = map(int, parts["numbers"].split())
-        self.codes = KeyCodes.restore(parts["codes"])
-        self.keyed, _ = KeyedContent.restore(parts["keyed"])
+        self.codes.resume(parts["codes"])
+        self.keyed.resume(parts["keyed"])
         self._retained.resume(parts["retained"])
         self.rows = np.full(self.codes.size, _UNKNOWN)
         used = self.codes.used()

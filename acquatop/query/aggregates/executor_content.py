@@ -196,7 +196,8 @@ class ExecutorAggregates:
         if problem is not None:
             raise EnvironmentProblem(
                 f"{self._folder.path}: the keys that executors keep cannot be read: {problem}\n"
-                "  hint: every executor and the driver must see this folder, and nobody else may remove files from it"
+                "  hint: every executor and the driver must see this folder, "
+                "and nobody else may remove files from it"
             )
         for bucket, each in zip(buckets, found, strict=True):
             for pane, chunk in each.merged.items():
@@ -244,7 +245,7 @@ class ExecutorAggregates:
         else:
             self._folder.remove(files)
 
-    def saved(self) -> None:
+    def snapshot_committed(self) -> None:
         """Note that the last snapshot is durable: only one earlier one can still be restored."""
         self._folder.remove(self._long_unused)
         self._unused, self._long_unused = set(), self._unused

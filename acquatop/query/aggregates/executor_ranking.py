@@ -110,7 +110,7 @@ class ExecutorRanking:
         assert self._store is not None
         found = self._look(inquiry.absent_before)
         merits, rows = self._merits(found), self._rows(found)
-        most = len(merits) if inquiry.beyond_candidates else self._held
+        most = len(merits) if inquiry.include_dropped else self._held
         held = self._best(most, np.flatnonzero(~np.isnan(merits)), merits)
         _, lasts = self._windows.spans(found.rows.times[held])
         parts = self._parts(found)

@@ -40,7 +40,7 @@ class AggregatesInExecutors(Aggregates[ExecutorRanking, ExecutorAggregates]):
 
     def snapshot_committed(self) -> None:
         """Remove files that only older snapshots name."""
-        self._content.saved()
+        self._content.snapshot_committed()
 
     def release(self) -> None:
         """Remove all files, unless they belong to a state directory."""

@@ -12,7 +12,7 @@ from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.content import AggregateStore
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
-from acquatop.topk.aggregates.side_by_side import Columnwise
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from acquatop.topk.order import best
@@ -119,7 +119,7 @@ class AggregateRanking:
         expected = self.scoring.expected(self._parts_of(keys), len(keys))
         # Keys without an expected merit come last.
         expected = np.where(np.isnan(expected), -math.inf, expected)
-        held = self._best_considered() if inquiry.beyond_candidates else self._candidates(window)
+        held = self._best_considered() if inquiry.include_dropped else self._candidates(window)
         rows = self._content.rows[keys]
         is_due = (rows >= 0) & (self._store.fetched_at(rows) <= inquiry.absent_before)
         unknown, absent = (

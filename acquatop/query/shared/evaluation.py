@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -13,15 +11,16 @@ from acquatop.answer.answer import Answer
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.shared_best import SharedBest, SharedRequirements, panes_of, scored_of
 from acquatop.plan.bind import Bound, BoundQuery
-from acquatop.query.contract import MAX_EMPTY_WINDOWS, Sizes, Tick, next_close
+from acquatop.query.contract import Sizes, Tick
 from acquatop.query.lateness import ArrivalWatermarks
 from acquatop.query.member import ShownBindings
 from acquatop.query.shared.late_solutions import LateSolutions
 from acquatop.query.shared.member import SharedMember
 from acquatop.query.shared.pane_log import PaneLog
+from acquatop.query.shared.schedule import MemberWindows, PerMember
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.shared.contract import TopKRequest
-from acquatop.topk.shared.moments import BEFORE_ALL, Series
+from acquatop.topk.shared.periodic_times import BEFORE_ALL, PeriodicTimes
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.windows import Windows
@@ -47,15 +46,10 @@ class SharedEvaluation:
         self._clock = clock
         self._wall_clock = wall_clock
         self._structure = SharedSkyline(since=BEFORE_ALL)
-        self._stragglers = LateSolutions()
+        self._late_solutions = LateSolutions()
         self._log = PaneLog()
         self._log_room = _LOG_ROOM
-        self._closed_ms = self._ended_ms = BEFORE_ALL
-        """Times of progress.
-
-        All windows that close at ``_closed_ms`` or before it have closed; so have, at the end of
-        input, those that open before ``_ended_ms``.
-        """
+        self._schedule = PerMember(self._structure.meta, self._log)
         self._shown: dict[tuple[tuple[str, ...], str | None], ShownBindings] = {}
         self._resumed: dict[str, bytes] = {}
 
@@ -63,7 +57,7 @@ class SharedEvaluation:
     def slide_ms(self) -> int:
         """Shortest slide."""
         return min(
-            (member.windows.slide_ms for member in self.members.values()),
+            (windows.slide_ms for windows, _ in self._schedule.windows(self._bound.stream.iri)),
             default=self._bound.windows.slide_ms,
         )
 
@@ -79,23 +73,23 @@ class SharedEvaluation:
         assert isinstance(bound, BoundQuery)
         time_ms = after_ms.get(bound.stream.iri)
         since = None if time_ms is None else bound.windows.opening_from(time_ms)
-        member = self._enrol(bound, since)
-        self._structure.meta.join_at(bound.name, _asked(bound), member.first)
+        self._enrol(bound, self._schedule.join(bound.name, _request(bound), since))
 
     def resume_query(self, bound: Bound) -> bool:
         """Continue a member of the snapshot."""
         assert isinstance(bound, BoundQuery)
         part = self._resumed.get(f"member {bound.name}")
         if part is not None:
-            member = self._enrol(bound, None)
-            self._structure.meta.join_at(
-                bound.name, _asked(bound), member.resume(part), member.first
+            parts = unpack_parts(part)
+            windows = self._schedule.resume_member(
+                bound.name, _request(bound), parts["numbers"], parts["tally"]
             )
+            self._enrol(bound, windows).member.resume(parts["member"])
         return part is not None
 
-    def _enrol(self, bound: BoundQuery, since: int | None) -> SharedMember:
+    def _enrol(self, bound: BoundQuery, windows: MemberWindows) -> SharedMember:
         shown = self._shown_like(bound)
-        member = SharedMember(bound, since, shown, clock=self._clock, wall_clock=self._wall_clock)
+        member = SharedMember(bound, windows, shown, clock=self._clock, wall_clock=self._wall_clock)
         self.members[bound.name] = member
         return member
 
@@ -108,6 +102,7 @@ class SharedEvaluation:
     def leave(self, name: str) -> None:
         """Stop answering a query."""
         if self.members.pop(name, None) is not None:
+            self._schedule.leave(name)
             self._structure.leave(name)
 
     def close(self) -> None:
@@ -123,163 +118,111 @@ class SharedEvaluation:
         plan, meta = self._bound.plan, self._structure.meta
         # Boundaries include those of windows that closed before a query joined: their records are
         # late.
-        boundaries = {Series(each.at, each.step) for each in meta.boundaries()}
+        boundaries = {PeriodicTimes(each.at, each.step) for each in meta.boundaries()}
         needs = SharedRequirements(
-            max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._passed_ms
+            max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._schedule.passed_ms
         )
         return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Take in one partition."""
         (part,) = parts
-        for member in self.members.values():
+        for member in self._schedule.members.values():
             member.note(part.facts.events, part.facts.bad or {}, part.facts.earliest_ms)
         panes, scored = (
             panes_of(part.table),
             scored_of(part.table, self._bound.plan.stream_variables),
         )
         # Both are in time order; old records may still be in time for some members.
-        old = int(np.searchsorted(panes.times, self._passed_ms, side="right"))
-        for at, came in (
-            (slice(old), self._came(old)),
-            (slice(old, None), ArrivalWatermarks.in_time(len(panes.times) - old)),
-        ):
-            self._log.add(panes.take(at), came)
+        passed_ms = self._schedule.passed_ms
+        old = int(np.searchsorted(panes.times, passed_ms, side="right"))
+        came = self._schedule.came(old)
+        self._log.add(panes.take(slice(old)), came)
+        self._log.add(
+            panes.take(slice(old, None)), ArrivalWatermarks.in_time(len(panes.times) - old)
+        )
         if old:
-            for member in self.members.values():
-                member.note_late(panes.take(slice(old)), self._came(old))
-        old = int(np.searchsorted(scored.rows.times, self._passed_ms, side="right"))
+            for member in self._schedule.members.values():
+                member.note_late(panes.take(slice(old)), came)
+        old = int(np.searchsorted(scored.rows.times, passed_ms, side="right"))
         if old:
-            self._add_stragglers(scored.take(slice(old)))
+            self._add_late(scored.take(slice(old)))
         self._structure.add(scored.rows.take(slice(old, None)))
 
-    def _add_stragglers(self, scored: Scored) -> None:
+    def _add_late(self, scored: Scored) -> None:
         """Keep the old solutions that are in time for any member."""
-        times, came = scored.rows.times, self._came(len(scored))
+        times, came = scored.rows.times, self._schedule.came(len(scored))
         in_time = np.zeros(len(scored), dtype=np.bool_)
-        for member in self.members.values():
+        for member in self._schedule.members.values():
             in_time |= ~member.answered.are_late(times, came) & member.answered.are_within(times)
         at = in_time.nonzero()[0]
-        self._stragglers.add(scored.take(at), came.take(at))
-
-    @property
-    def _passed_ms(self) -> int:
-        """Time up to which the structure takes no records: it has been answered or left out."""
-        return max(self._structure.meta.now, self._closed_ms)
-
-    def _came(self, count: int) -> ArrivalWatermarks:
-        return ArrivalWatermarks.at(self._closed_ms, self._ended_ms, count)
+        self._late_solutions.add(scored.take(at), came.take(at))
 
     # Answers out ----------------------------------------------------------------------------------
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers of all windows that close at the watermark or before it."""
-        self._begin(tick.watermark_ms)
-        closes = self._structure.meta.next_close
-        if closes is not None and closes <= tick.watermark_ms:
-            self._closed_ms = max(
-                self._closed_ms, self._structure.meta.last_close(tick.watermark_ms)
-            )
-        yield from self._advance(tick.watermark_ms, tick.due_at)
-        self._let_go()
+        self._schedule.reach(tick.watermark_ms)
+        yield from self._answers(tick.watermark_ms, tick.due_at)
+        self._release()
 
     def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers of all windows that still hold events, as if time went on."""
-        self._begin(math.inf)
-        meta, until = self._structure.meta, BEFORE_ALL
-        for name, member in self.members.items():
-            newest = self._log.newest(member.answered)
-            last = member.windows.last(BEFORE_ALL if newest is None else newest)
-            meta.end_at(name, last)
-            until = max(until, member.windows.bounds(last)[1])
-            self._ended_ms = max(self._ended_ms, BEFORE_ALL if newest is None else newest)
-        yield from self._advance(until, self._clock())
-        for name in self.members:
-            meta.end_at(name, None)
+        yield from self._answers(self._schedule.end(stream), self._clock())
+        self._schedule.lift_ends()
 
-    def _begin(self, watermark_ms: float) -> None:
-        """Find the first windows of members, once they are certain."""
-        for name, member in self.members.items():
-            first = member.begin(watermark_ms, self._closed_ms)
-            if first is not None:
-                self._structure.meta.go_to(name, first)
+    def _answers(self, until_ms: float, due_at: float) -> Iterator[Answer]:
+        for time_ms in self._schedule.due(until_ms):
+            for name, top in self._structure.advance(time_ms):
+                yield self.members[name].answer(top, self._log, self._late_solutions, due_at)
 
-    def _advance(self, until: int, due_at: float) -> Iterator[Answer]:
-        meta = self._structure.meta
-        while (closes := meta.next_close) is not None and closes <= until:
-            step = meta.last_close(until)
-            # Only after a jump in time there are so many windows that some may be left out.
-            if until - closes >= MAX_EMPTY_WINDOWS * meta.shortest:
-                if self._skip_empty(until):
-                    continue
-                step = closes
-            for name, top in self._structure.advance(step):
-                member = self.members[name]
-                yield member.answer(top, self._log, self._stragglers, due_at)
-
-    def _skip_empty(self, until: int) -> bool:
-        """Skip empty windows if there are too many; return True if there were any."""
-        meta, has_skipped = self._structure.meta, False
-        for name, member in self.members.items():
-            due = meta.due(name)
-            if due is not None and due.closes <= until:
-                run = member.empty_run(due.window, member.windows.first(until + 1), self._log)
-                if run:
-                    member.skip(due.window, run)
-                    meta.go_to(name, due.window + run)
-                    has_skipped = True
-        return has_skipped
-
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Drop data of no open window, once it may be half of all data."""
-        if len(self._log) + len(self._stragglers) < self._log_room:
+        if len(self._log) + len(self._late_solutions) < self._log_room:
             return
-        until = min((member.needs_after() for member in self.members.values()), default=BEFORE_ALL)
-        self._log.let_go(until)
-        self._stragglers.let_go(until)
-        self._log_room = _LOG_ROOM + 2 * (len(self._log) + len(self._stragglers))
+        members = self._schedule.members.values()
+        until = min((member.needs_after() for member in members), default=BEFORE_ALL)
+        self._log.release(until)
+        self._late_solutions.release(until)
+        self._log_room = _LOG_ROOM + 2 * (len(self._log) + len(self._late_solutions))
 
     # State ----------------------------------------------------------------------------------------
 
     def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
         """Return the members' windows, each with the last that has closed."""
-        return [(member.windows, member.closed) for member in self.members.values()]
+        return self._schedule.windows(stream)
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the close of the next window of any member."""
-        return next_close(self.windows(stream), time_ms)
+        return self._schedule.due_after(stream, time_ms)
 
     def sizes(self, name: str) -> Sizes:
         """Return the number of candidates of all members together."""
-        return Sizes(len(self._structure) + len(self._stragglers))
+        return Sizes(len(self._structure) + len(self._late_solutions))
 
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
         """Return the whole state. O(all that is held)."""
-        meta = self._structure.meta
         return pack_parts(
             {
-                "numbers": json.dumps([self._closed_ms, self._ended_ms]).encode(),
+                "numbers": self._schedule.snapshot(),
                 "structure": self._structure.snapshot(),
-                "stragglers": self._stragglers.snapshot(),
+                "stragglers": self._late_solutions.snapshot(),
                 "log": self._log.snapshot(),
-                **{
-                    f"member {name}": member.snapshot(meta.window(name))
-                    for name, member in self.members.items()
-                },
+                **{f"member {name}": member.snapshot() for name, member in self.members.items()},
             }
         )
 
     def resume(self, snapshot: bytes) -> None:
         """Restore a snapshot on a new group with the same arguments, before any query joins."""
         parts = unpack_parts(snapshot)
-        self._closed_ms, self._ended_ms = json.loads(parts["numbers"])
+        self._schedule.resume(parts["numbers"])
         self._structure.resume(parts["structure"])
-        self._stragglers.resume(parts["stragglers"])
+        self._late_solutions.resume(parts["stragglers"])
         self._log.resume(parts["log"])
         self._resumed = parts
 
 
-def _asked(bound: BoundQuery) -> TopKRequest:
+def _request(bound: BoundQuery) -> TopKRequest:
     return TopKRequest(bound.windows, bound.plan.k + bound.plan.offset)

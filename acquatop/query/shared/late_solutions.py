@@ -61,7 +61,7 @@ class LateSolutions:
             return self._merits[at], mine
         return np.concatenate((top.merits, self._merits[at])), Rows.together((top.rows, mine))
 
-    def let_go(self, until: int) -> None:
+    def release(self, until: int) -> None:
         """Drop solutions up to a time."""
         if len(self):
             at = np.flatnonzero(self._rows.times > until)

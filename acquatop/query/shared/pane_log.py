@@ -61,7 +61,7 @@ class PaneLog:
         at = np.flatnonzero(~self._late(answered, slice(None)))
         return int(self._times[at[-1]]) if len(at) else None
 
-    def let_go(self, until: int) -> None:
+    def release(self, until: int) -> None:
         """Drop panes up to a time."""
         self._sort()
         self._keep(slice(int(np.searchsorted(self._times, until, side="right")), None))

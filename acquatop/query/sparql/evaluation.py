@@ -15,12 +15,16 @@ from rdflib.term import Identifier
 from acquatop.answer.answer import Answer, Row, Shown, Status
 from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse, Result
 from acquatop.answer.certificate import Certificate
+from acquatop.answer.unanswered import Unanswered
+from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS
+from acquatop.errors import EvaluationError, EvaluationLost
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.ingest.terms import iri_to_rdflib, to_rdflib
 from acquatop.plan.bind import Bound, BoundWindowed
-from acquatop.query.contract import MAX_EMPTY_WINDOWS, Sizes, Tick, next_close
-from acquatop.query.counters import WindowCounters
+from acquatop.query.contract import Sizes, Tick
+from acquatop.query.schedule.several_streams import SeveralStreams
+from acquatop.query.schedule.windows import Due
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.evaluate import SparqlResult as Found
@@ -28,8 +32,8 @@ from acquatop.query.sparql.functions import called_functions
 from acquatop.query.sparql.quad_store import OpenEngine, QuadStore
 from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
+from acquatop.refresh.flow import order_of
 from acquatop.refresh.order import RefreshOrder
-from acquatop.refresh.proposers import ranker_name
 from acquatop.refresh.service_join import ReplicaJoin
 from acquatop.refresh.service_refresh import RefreshResult, ServiceRefresh
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
@@ -53,7 +57,8 @@ class SparqlEvaluation:
 
     An answer is *exact* if nothing was late and all keys that it needs were fetched in this
     evaluation, *certified* if some were fetched before, *approximate* if some never were or
-    something was late.
+    something was late. A window whose evaluation is lost has no answer; ``failures`` of them in a
+    row end the query.
 
     Not thread-safe.
     """
@@ -69,6 +74,7 @@ class SparqlEvaluation:
         random: np.random.Generator | None = None,
         instant: Callable[[int], int] = int,
         open_engine: OpenEngine = LocalEngine,
+        failures: int = DEFAULT_LIMITS.failures,
     ) -> None:
         self.name = bound.name
         self.names: Sequence[str] = [bound.name]
@@ -85,7 +91,7 @@ class SparqlEvaluation:
         joins = _joins(
             bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms
         )
-        self._remotes = ServiceRefresh([*joins], self._evaluator.keys, clock)
+        self._services = ServiceRefresh([*joins], self._evaluator.keys, clock)
         self._assembly = Assembly(
             bound.name,
             bound.plan.output,
@@ -93,21 +99,20 @@ class SparqlEvaluation:
             clock=clock,
             wall_clock=wall_clock,
         )
-        self._watermarks: dict[str, float] = {stream.iri: -math.inf for stream in bound.streams}
-        self._ended: set[str] = set()
-        """The streams that have ended, as far as this process has seen: their time is no matter any more."""
-        self._newest_ms = -math.inf
+        self._schedule = SeveralStreams(
+            self._graphs, [window.stream.iri for window in bound.windows]
+        )
         self._results: dict[str, list[str]] = {}
-        self._tally = WindowCounters()
         self._is_resumed = False
+        self._failures = failures
+        self._lost = 0
+        """Number of answers lost in a row."""
 
     # Queries come and go --------------------------------------------------------------------------
 
     def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
         """Start the query; show only windows that open after the given times of streams."""
-        for stream, time_ms in after_ms.items():
-            for graph in self._graphs_on(stream):
-                graph.start_after(time_ms)
+        self._schedule.start_after(after_ms)
 
     def resume_query(self, bound: Bound) -> bool:
         """Continue the query of the snapshot."""
@@ -125,54 +130,40 @@ class SparqlEvaluation:
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Take in one partition's records."""
         for records in parts[0].table.to_batches():
-            self._tally.count(records)
+            self._schedule.counters.count(records)
             # A record that is late for one window is late for all that have closed since.
-            self._tally.late += max(
-                (graph.add(records) for graph in self._graphs_on(stream)), default=0
-            )
+            graphs = (self._graphs[at] for at in self._schedule.positions(stream))
+            late = max((graph.add(records) for graph in graphs), default=0)
+            self._schedule.counters.late += late
 
     # Answers out ----------------------------------------------------------------------------------
 
-    def advance(self, tick: Tick) -> Iterator[Answer]:
+    def advance(self, tick: Tick) -> Iterator[Answer | Unanswered]:
         """Yield the answers that are due, oldest first; time is that of the slowest stream."""
-        stream, watermark_ms = tick.stream, tick.watermark_ms
-        self._watermarks[stream] = max(watermark_ms, self._watermarks[stream])
-        self._newest_ms = max(watermark_ms, self._newest_ms)
-        yield from self._advance(self._time(), tick.due_at, tick.longest_wait)
+        time_ms = self._schedule.reach(tick.stream, tick.watermark_ms)
+        yield from self._answers(time_ms, tick.due_at, tick.longest_wait)
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the close of the next window on a stream."""
-        return next_close(self.windows(stream), time_ms)
+        return self._schedule.due_after(stream, time_ms)
 
     def close(self) -> None:
         """Close the feeds of the remotes' changes: the query is over."""
         self._store.close()
-        for join in self._remotes.joins:
-            join.maintainer.close()
+        for join in self._services.joins:
+            join.flow.maintainer.close()
 
-    def finish(self, stream: str) -> Iterator[Answer]:
+    def finish(self, stream: str) -> Iterator[Answer | Unanswered]:
         """Yield the answers that are due when a stream ends.
 
         When the last stream ends, these are the answers of all windows that close by the time of
         the stream that got furthest, or that still hold events, as if time went on.
         """
-        self._ended.add(stream)
-        until = self._time()
-        if until == math.inf:
-            closes = [
-                close for graph in self._graphs if (close := graph.last_close_ms()) is not None
-            ]
-            # The windows that are answered must not depend on which stream ends last.
-            until = max([*closes, self._newest_ms])
-        yield from self._advance(until, self._clock(), math.inf)
+        yield from self._answers(self._schedule.end(stream), self._clock(), math.inf)
 
-    def windows(self, stream: str) -> list[tuple[Windows, int | None]]:
+    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
         """Return the windows on a stream, each with the last that has closed."""
-        return [(graph.windows, graph.shown) for graph in self._graphs_on(stream)]
-
-    def _graphs_on(self, stream: str) -> list[WindowGraph]:
-        pairs = zip(self._graphs, self._bound.windows, strict=True)
-        return [graph for graph, window in pairs if window.stream.iri == stream]
+        return self._schedule.windows(stream)
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -181,19 +172,15 @@ class SparqlEvaluation:
 
         Requests under way are not part of it: their keys may be asked for again.
         """
-        settings = {
-            "watermarks": self._watermarks,
-            "newest_ms": self._newest_ms,
-            "results": self._results,
-        }
+        settings = {**self._schedule.settings(), "results": self._results}
         return pack_parts(
             {
                 "state": pack(_KIND, _VERSION, State(settings, {})),
                 "store": self._store.snapshot(),
                 **{f"graph{at}": graph.snapshot() for at, graph in enumerate(self._graphs)},
-                "remotes": self._remotes.snapshot(),
+                "remotes": self._services.snapshot(),
                 "output": self._assembly.snapshot(),
-                "tally": self._tally.snapshot(),
+                "tally": self._schedule.counters.snapshot(),
             }
         )
 
@@ -202,18 +189,14 @@ class SparqlEvaluation:
         with reading():
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
-            self._tally = WindowCounters.restore(parts["tally"])
+            self._schedule.counters.resume(parts["tally"])
             self._assembly.resume(parts["output"])
             for at, graph in enumerate(self._graphs):
                 graph.resume(parts[f"graph{at}"])
             self._store.resume(parts["store"])
-            self._remotes.resume(parts["remotes"])
-            # A stream that had ended may go on; once it was noted so in its watermark.
-            known = {iri: settings["watermarks"][iri] for iri in self._watermarks}
-            self._watermarks = {
-                iri: -math.inf if at == math.inf else at for iri, at in known.items()
-            }
-            self._newest_ms, self._results = settings["newest_ms"], settings["results"]
+            self._services.resume(parts["remotes"])
+            self._schedule.resume(settings)
+            self._results = settings["results"]
         self._is_resumed = True
 
     def snapshot_committed(self) -> None:
@@ -223,88 +206,74 @@ class SparqlEvaluation:
         """Return zeros: there are no candidates."""
         return Sizes()
 
-    # Progress of time -----------------------------------------------------------------------------
-
-    def _time(self) -> float:
-        """Return the time of the slowest stream, infinite once all have ended."""
-        return min(
-            (at for stream, at in self._watermarks.items() if stream not in self._ended),
-            default=math.inf,
-        )
-
-    def _advance(self, watermark_ms: float, due_at: float, longest_wait: float) -> Iterator[Answer]:
-        for graph in self._graphs:
-            graph.begin(watermark_ms)
-        while (now := self._next_close_ms()) <= watermark_ms:
-            if not self._skip_empty(watermark_ms):
-                yield self._evaluate(int(now), due_at, longest_wait)
-
-    def _next_close_ms(self) -> float:
-        closes = (graph.next_close_ms for graph in self._graphs)
-        return min((close for close in closes if close is not None), default=math.inf)
-
-    def _skip_empty(self, watermark_ms: float) -> bool:
-        if not all(graph.is_empty for graph in self._graphs):
-            return False
-        waiting = (graph.earliest_ms() for graph in self._graphs)
-        until = min((time_ms for time_ms in waiting if time_ms is not None), default=math.inf)
-        until_ms = int(min(until, watermark_ms + 1))
-        begun = [(graph, graph.next) for graph in self._graphs if graph.next is not None]
-        targets = [(graph, graph.windows.first(until_ms), next_) for graph, next_ in begun]
-        run = sum(max(0, target - next_) for _, target, next_ in targets)
-        if run <= MAX_EMPTY_WINDOWS:
-            return False
-        for graph, target, next_ in targets:
-            graph.skip_to(max(target, next_))
-        self._tally.skipped += run
-        return True
-
     # One answer -----------------------------------------------------------------------------------
 
-    def _evaluate(self, now_ms: int, due_at: float, longest_wait: float) -> Answer:
-        closing = [graph for graph in self._graphs if graph.next_close_ms == now_ms]
-        for graph in closing:
-            graph.show_next()
-        consulted = self._remotes.consult(now_ms, self._results, longest_wait)
-        found = self._evaluator.evaluate(consulted.answers, self._instant(now_ms))
-        self._note_results(found)
+    def _answers(
+        self, watermark_ms: float, due_at: float, longest_wait: float
+    ) -> Iterator[Answer | Unanswered]:
+        self._schedule.begin(watermark_ms)
+        for due in self._schedule.due(watermark_ms):
+            if not due.is_skipped:
+                yield self._answer(due, due_at, longest_wait)
+
+    def _answer(self, due: Due, due_at: float, longest_wait: float) -> Answer | Unanswered:
+        closing = [self._graphs[at] for at in due.closed]
         shown = [_shown(graph) for graph in (*closing, *self._graphs) if graph.shown is not None]
+        closed = ClosedWindow(shown[0].index, shown[0].opens_ms, shown[0].closes_ms, due_at)
+        windows = tuple(shown[len(closing) :]) if len(self._graphs) > 1 else ()
+        try:
+            answer = self._evaluate(due.closes_ms, closed, windows, longest_wait)
+        except EvaluationLost as lost:
+            self._lost += 1
+            if self._lost >= self._failures:
+                raise EvaluationError(
+                    f"{self._lost} windows in a row have no answer; of the last one {lost}"
+                ) from lost
+            return Unanswered(self.name, closed.opens_ms, closed.closes_ms, lost.reason, str(lost))
+        self._lost = 0
+        return answer
+
+    def _evaluate(
+        self, now_ms: int, closed: ClosedWindow, windows: tuple[Shown, ...], longest_wait: float
+    ) -> Answer:
+        refresh = self._services.refresh(now_ms, self._results, longest_wait)
+        found = self._evaluator.evaluate(refresh.answers, self._instant(now_ms))
+        self._note_results(found)
         result = Result(
             rows=tuple(
-                self._row(rank, row, consulted) for rank, row in enumerate(found.rows, start=1)
+                self._row(rank, row, refresh) for rank, row in enumerate(found.rows, start=1)
             ),
             variables=found.names,
             form=self._evaluator.form,
             boolean=found.boolean,
             triples=found.triples,
-            windows=tuple(shown[len(closing) :]) if len(self._graphs) > 1 else (),
+            windows=windows,
         )
         use = RemoteUse(
-            tuple(map(to_rdflib, consulted.refreshed)),
-            consulted.spending,
-            self._remotes.budget,
-            consulted.failure,
+            tuple(map(to_rdflib, refresh.refreshed)),
+            refresh.spending,
+            self._services.budget,
+            refresh.failure,
         )
-        closed = ClosedWindow(shown[0].index, shown[0].opens_ms, shown[0].closes_ms, due_at)
-        counts = self._tally.take(rejected=consulted.rejected)
-        return self._assembly.answer(closed, result, self._certificate(consulted), counts, use)
+        counts = self._schedule.counters.take(rejected=refresh.rejected)
+        return self._assembly.answer(closed, result, self._certificate(refresh), counts, use)
 
-    def _certificate(self, consulted: RefreshResult) -> Certificate:
+    def _certificate(self, refresh: RefreshResult) -> Certificate:
         reasons = [
             f"{count} of the keys to ask <{service}> for have no answer from it yet"
-            for service, count in consulted.missing.items()
+            for service, count in refresh.missing.items()
             if count
         ]
         if any(graph.is_uncertain for graph in self._graphs):
             reasons.append("something that belongs into a window came too late")
         if reasons:
             return Certificate(Status.APPROXIMATE, "; ".join(reasons))
-        return Certificate(Status.CERTIFIED if consulted.is_stale else Status.EXACT)
+        return Certificate(Status.CERTIFIED if refresh.is_stale else Status.EXACT)
 
     def _note_results(self, result: Found) -> None:
         """Remember the results' keys, best first, for the ranker, if the query has an order."""
         keys = (
-            [join.part.key for join in self._remotes.joins if join.part.key]
+            [join.part.key for join in self._services.joins if join.part.key]
             if self._bound.plan.query.order
             else []
         )
@@ -312,8 +281,8 @@ class SparqlEvaluation:
             key: [text_of(row[key]) for row in result.rows if key in row] for key in keys
         }
 
-    def _row(self, rank: int, solution: Solution, consulted: RefreshResult) -> Row:
-        refreshed, age_seconds = self._freshness(solution, consulted)
+    def _row(self, rank: int, solution: Solution, refresh: RefreshResult) -> Row:
+        refreshed, age_seconds = self._freshness(solution, refresh)
         return Row(
             rank=rank,
             bindings={name: _to_rdflib(term) for name, term in solution.items()},
@@ -323,13 +292,13 @@ class SparqlEvaluation:
         )
 
     def _freshness(
-        self, solution: Solution, consulted: RefreshResult
+        self, solution: Solution, refresh: RefreshResult
     ) -> tuple[bool | None, float | None]:
         """Return whether all keys of a row were fetched now, and the oldest age.
 
         None if some are missing.
         """
-        joins = self._remotes.joins
+        joins = self._services.joins
         if not joins or any(
             join.part.key is not None and join.part.key not in solution for join in joins
         ):
@@ -340,7 +309,7 @@ class SparqlEvaluation:
         ]
         age_seconds = max(0.0, *(join.age(key) for join, key in keys))
         return all(
-            key in consulted.fetched[join] for join, key in keys
+            key in refresh.fetched[join] for join, key in keys
         ), age_seconds if math.isfinite(age_seconds) else None
 
     def _score(self, solution: Mapping[str, Term]) -> float | None:
@@ -367,19 +336,13 @@ def _joins(
     slide_ms: int,
 ) -> Iterator[ReplicaJoin]:
     for remote, maintainer in zip(bound.remotes, maintainers, strict=True):
-        order = RefreshOrder(
-            maintainer.store,
-            rankers[ranker_name(remote.service.refresh.policy)](),
-            slide_ms=slide_ms,
-            ask_absent_after=remote.service.ask_absent_after,
-            random=random,
-        )
+        order = order_of(RefreshOrder, remote.service, maintainer.store, rankers, random, slide_ms)
         yield ReplicaJoin(remote.part, maintainer, order)
 
 
 def _shown(graph: WindowGraph) -> Shown:
     assert graph.shown is not None, "only windows that have closed are shown"
-    return Shown(graph.name, graph.shown, *graph.windows.bounds(graph.shown))
+    return Shown(graph.name, graph.shown, *graph.cursor.windows.bounds(graph.shown))
 
 
 def _to_rdflib(term: Term) -> Identifier:

@@ -31,7 +31,8 @@ def construct(template: Sequence[TriplePattern], solutions: Iterable[Solution]) 
     >>> from pyoxigraph import Literal
     >>> x, p = Variable("x"), NamedNode("urn:p")
     >>> triple = TriplePattern(x, Variable("p"), x)
-    >>> construct([triple], [{"x": NamedNode("urn:a"), "p": p}, {"x": Literal("a"), "p": p}, {"x": p}])
+    >>> solution, literal = {"x": NamedNode("urn:a"), "p": p}, {"x": Literal("a"), "p": p}
+    >>> construct([triple], [solution, literal, {"x": p}])
     ('<urn:a> <urn:p> <urn:a> .',)
     """
     names = variables_of(template)

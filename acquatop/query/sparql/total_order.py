@@ -30,8 +30,9 @@ def totally_ordered(query: Query, visible: Visible, *, always: bool = True) -> Q
     SELECT.
 
     >>> select = Query(Select((Variable("x"),)), None, limit=3)
-    >>> [condition.expression for condition in totally_ordered(select, lambda query: ()).order][:2]
-    [Variable(name='x'), Call(function='str', arguments=(Variable(name='x'),), distinct=False, base=None)]
+    >>> first, second, *_ = totally_ordered(select, lambda query: ()).order
+    >>> first.expression, second.expression.function, second.expression.arguments
+    (Variable(name='x'), 'str', (Variable(name='x'),))
     """
 
     def change(node: Node) -> Node:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from acquatop.ingest.match import GONE, IDENTITY, terms_of
 from acquatop.ingest.panes import Pane, PaneBuffer
 from acquatop.ingest.unscored import objects
+from acquatop.query.schedule.cursor import Cursor
 from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.topk.contract import AnyArray
 from acquatop.topk.snapshot import (
@@ -63,14 +64,12 @@ class WindowGraph:
         latest_only: bool = False,
     ) -> None:
         self.name = name
-        self.windows = windows
-        self.shown: int | None = None
-        self.next: int | None = 0 if windows.t0_ms is not None else None
+        self.cursor = Cursor(windows)
         self._store = store
         self._mapping = mapping
         self._latest_only = latest_only
         self._panes = PaneBuffer(windows)
-        self._held: deque[tuple[int, list[_Record]]] = deque()
+        self._shown_panes: deque[tuple[int, list[_Record]]] = deque()
         self._current: dict[str, _Record] = {}
         self._counts: dict[str, int] = {}
         self._uncertain: set[int] = set()
@@ -84,7 +83,7 @@ class WindowGraph:
         """
         late = self._panes.add(self._statements(records))
         if len(late):
-            firsts, lasts = self.windows.spans(late.column(TIME).to_numpy())
+            firsts, lasts = self.cursor.windows.spans(late.column(TIME).to_numpy())
             for first, last in set(zip(firsts.tolist(), lasts.tolist(), strict=True)):
                 # The shown window may be shown again, if other windows close before this graph's
                 # next one.
@@ -92,17 +91,6 @@ class WindowGraph:
                     range(first if self.shown is None else max(first, self.shown), last + 1)
                 )
         return len(late)
-
-    def start_after(self, time_ms: int) -> None:
-        """Show only windows that open at a time or after it."""
-        opening = self.windows.opening_from(time_ms)
-        self.next = opening if self.next is None else max(opening, self.next)
-
-    def begin(self, watermark_ms: float) -> None:
-        """Begin with the first window that holds a record, once it is certain."""
-        earliest = self.earliest_ms()
-        if self.next is None and earliest is not None and earliest <= watermark_ms:
-            self.next = self.windows.first(earliest)
 
     def _statements(self, records: pa.RecordBatch) -> pa.Table:
         """Return good records as panes hold them: time, identity, and terms by predicate."""
@@ -128,51 +116,49 @@ class WindowGraph:
     # Windows out ----------------------------------------------------------------------------------
 
     @property
-    def next_close_ms(self) -> int | None:
-        """Close of the next window; None while none has begun."""
-        return None if self.next is None else self.windows.bounds(self.next)[1]
+    def shown(self) -> int | None:
+        """Window that is shown: the last that has closed; None before the first close."""
+        return self.cursor.closed
 
     @property
     def is_empty(self) -> bool:
         """True if the window that is shown is empty."""
-        return not self._held
+        return not self._shown_panes
 
     @property
     def is_uncertain(self) -> bool:
         """True if the window that is shown lacks a late record."""
         return self.shown in self._uncertain
 
+    @property
     def earliest_ms(self) -> int | None:
-        """Return the time of the oldest record that no window has shown; None if there is none."""
+        """Time of the oldest record that no window has shown; None if there is none."""
         return self._panes.earliest_ms()
 
-    def last_close_ms(self) -> int | None:
-        """Return the close of the last window that holds a record so far; None if there is none."""
-        newest = self._panes.latest_ms()
-        lasts = [] if newest is None else [self.windows.last(newest)]
-        lasts += [self._held[-1][0]] if self._held else []
-        return self.windows.bounds(max(lasts))[1] if lasts else None
+    @property
+    def next_record_ms(self) -> int | None:
+        """Time of the oldest record that no window has shown; None if there is none."""
+        return self._panes.earliest_ms()
 
-    def show_next(self) -> None:
-        """Change the graph to the next window's content; call it once all its records are in."""
-        assert self.next is not None, "no window has begun"
-        window, self.shown = self.next, self.next
+    @property
+    def last_close_ms(self) -> int | None:
+        """Close of the last window that holds a record so far; None if there is none."""
+        newest = self._panes.latest_ms()
+        lasts = [] if newest is None else [self.cursor.windows.last(newest)]
+        lasts += [self._shown_panes[-1][0]] if self._shown_panes else []
+        return self.cursor.windows.bounds(max(lasts))[1] if lasts else None
+
+    def close(self, window: int) -> None:
+        """Change the graph to a window's content; call it once all its records are in."""
         before: dict[str, bool] = {}
-        while self._held and self._held[0][0] < window:
-            for record in self._held.popleft()[1]:
+        while self._shown_panes and self._shown_panes[0][0] < window:
+            for record in self._shown_panes.popleft()[1]:
                 self._leave(record, before)
-        for pane in self._panes.take_until(self.windows.bounds(window)[1]):
+        for pane in self._panes.take_until(self.cursor.windows.bounds(window)[1]):
             if pane.last >= window:
                 self._enter(pane, before)
         self._change_graph(before)
-        self.next += 1
         self._uncertain = {each for each in self._uncertain if each >= window}
-
-    def skip_to(self, window: int) -> None:
-        """Skip empty windows, up to the one that shall be the next."""
-        assert self.is_empty, "only empty windows may be skipped"
-        self.next, self.shown = window, window - 1
-        self._panes.close_until(self.windows.bounds(window - 1)[1])
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -181,14 +167,16 @@ class WindowGraph:
         settings = {
             "name": self.name,
             "shown": self.shown,
-            "next": self.next,
+            "next": self.cursor.next,
             "uncertain": sorted(self._uncertain),
         }
-        records = [record for _, several in self._held for record in several]
+        records = [record for _, several in self._shown_panes for record in several]
         tables: dict[str, dict[str, AnyArray]] = {
             "panes": {
-                "lasts": np.array([last for last, _ in self._held], dtype=np.int64),
-                "sizes": np.array([len(several) for _, several in self._held], dtype=np.int64),
+                "lasts": np.array([last for last, _ in self._shown_panes], dtype=np.int64),
+                "sizes": np.array(
+                    [len(several) for _, several in self._shown_panes], dtype=np.int64
+                ),
             },
             "records": {
                 "subjects": objects([record.subject for record in records]),
@@ -219,7 +207,8 @@ class WindowGraph:
                     f"this is a snapshot of {state.settings['name']}, not of {self.name}"
                 )
             self._resume_records(state)
-            self.shown, self.next = state.settings["shown"], state.settings["next"]
+            self.cursor.closed = state.settings["shown"]
+            self.cursor.next = state.settings["next"]
             self._uncertain = set(state.settings["uncertain"])
             self._panes.resume(parts["panes"])
 
@@ -240,7 +229,7 @@ class WindowGraph:
         self._counts = dict(Counter(line for record in counting for line in record.triples))
         panes, rest = state.tables["panes"], iter(records)
         sizes = zip(panes["lasts"].tolist(), panes["sizes"].tolist(), strict=True)
-        self._held = deque((last, list(islice(rest, size))) for last, size in sizes)
+        self._shown_panes = deque((last, list(islice(rest, size))) for last, size in sizes)
 
     def _is_current(self, record: _Record) -> bool:
         """Return True if a held record counts; False if it has been replaced."""
@@ -256,7 +245,7 @@ class WindowGraph:
                 self._count(older.triples if older else (), -1, before)
                 self._current[record.subject] = record
             self._count(record.triples, 1, before)
-        self._held.append((pane.last, records))
+        self._shown_panes.append((pane.last, records))
 
     def _leave(self, record: _Record, before: dict[str, bool]) -> None:
         if self._latest_only:

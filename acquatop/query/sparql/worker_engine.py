@@ -152,7 +152,7 @@ class _Worker:
         lifeline, self._lifeline = os.pipe()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
         try:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-P", "-m", _WORKER, str(theirs.fileno()), str(lifeline)],
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,

@@ -11,10 +11,13 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.pane_best import PaneBest, PaneFound, PaneRequest, panes_in
 from acquatop.ingest.reduce.replica_view import ReplicaView
 from acquatop.plan.bind import BoundQuery
-from acquatop.query.topk.ranking import TopKN
+from acquatop.query.topk.pruned import PrunedTopKN
+from acquatop.query.topk.refilled import RefilledTopKN
 from replica.store import ReplicaStore
 
 _SAMPLE = "sample"
+
+AnyTopKN = PrunedTopKN | RefilledTopKN
 
 
 class _Sampling(Protocol):
@@ -84,22 +87,22 @@ class CandidateContent:
         self._bound = bound
         self._store = store
         self._distinct = bound.stream.arrivals == "distinct"
-        self._rankings: dict[str, TopKN] = {}
+        self._rankings: dict[str, AnyTopKN] = {}
         self._members: dict[str, BoundQuery] = {}
         self._sample: _Sampling = _Unsampled() if store is None else _Sampled(bound)
         self._view: ReplicaView | None = None
 
-    def enrol(self, bound: BoundQuery) -> TopKN:
+    def enrol(self, bound: BoundQuery) -> AnyTopKN:
         """Return the candidates of one more member."""
         refresh = bound.service.refresh if bound.service else None
         n = refresh.n if refresh else 0
-        ranking = TopKN(
+        kind: type[AnyTopKN] = RefilledTopKN if bound.refills else PrunedTopKN
+        ranking = kind(
             bound.plan,
             self._store,
             bound.windows,
             # A refilled list starts with N = 0: its controller finds how many are needed.
             n=0 if refresh and refresh.chooses_n else n,
-            refill=bound.refills,
             distinct=self._distinct,
             content=self._sample.content,
         )
@@ -146,8 +149,9 @@ class CandidateContent:
             rankings = [self._rankings.get(name) for name in names]
             if closed is not None and pane.first <= closed:
                 late += pane.count
-                for late_for in filter(None, rankings):
-                    late_for.note_late(pane.first, pane.last)
+                for late_for in rankings:
+                    if late_for is not None:
+                        late_for.note_late(pane.first, pane.last)
                 continue
             self._sample.add_found(pane)
             for ranking, best in zip(rankings, pane.bests, strict=True):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +14,13 @@ import pyarrow.compute as pc
 from acquatop.answer.expected_quality import ContentOfStream, ContentSample
 from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.ingest.panes import Pane
-from acquatop.ingest.reduce.pane_best import PaneCandidates
+from acquatop.ingest.reduce.pane_best import PaneCandidates, PaneSummary
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.ingest.unscored import Solution, Unscored, numbers_of, objects, rows_of, solutions_of
 from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
-from acquatop.topk.lost import Rank
-from acquatop.topk.order import best
 from acquatop.topk.pane_dominance import PaneDominance
-from acquatop.topk.refill.controller import Controller
 from acquatop.topk.refill.refilled import Refilled
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.windows import Windows
@@ -29,13 +28,15 @@ from connectors.mapping import TIME
 from replica.store import ReplicaStore
 from rspql.plan import TopKPlan
 
+ListT = TypeVar("ListT", PaneDominance, Refilled)
 
-class TopKN:
+
+class TopKN(ABC, Generic[ListT]):
     """Candidates of one query, joined with a replica; without a store, the stream alone decides.
 
-    With ``refill`` the windows' content is kept, and dropped candidates make no answer uncertain.
-    If arrivals are ``distinct``, none replaces another. ``content`` is the rest of the windows'
-    content, which other queries may read, too.
+    There are two kinds: ``pruned`` drops solutions that may never matter, and ``refilled`` brings
+    them back from the windows' content. If arrivals are ``distinct``, none replaces another.
+    ``content`` is the rest of the windows' content, which other queries may read, too.
 
     Solutions whose key the replica does not know have no score yet: they wait outside the list
     until the remote has been asked for them. A solution for which the remote has nothing, or whose
@@ -50,20 +51,14 @@ class TopKN:
         windows: Windows,
         *,
         n: int,
-        refill: bool = False,
         distinct: bool = False,
         content: ContentOfStream | None = None,
     ) -> None:
         self.scoring = ReplicaScoring(plan.score, store)
         self.k = plan.k + plan.offset
-        self.list = (
-            _refilled(self.k, n, self.scoring)
-            if refill
-            else _list(self.k, n, self.scoring, store, distinct)
-        )
         self._distinct = distinct
         self._store = store
-        self._refills = refill
+        self.list: ListT = self._new_list(n)
         self.waiting = Unscored()
         self._numbers = plan.score.stream_variables
         self._terms = plan.stream_variables
@@ -83,17 +78,19 @@ class TopKN:
         if not len(solutions):
             return
         parts = tuple(solutions.column(number_column(name)).to_numpy() for name in self._numbers)
-        if self._refills:
-            arrivals = self._rows(solutions, parts, np.arange(len(solutions)))
-            self._take(arrivals, self.list.add(pane.first, pane.last, arrivals))
-            return
-        keys = solutions.column(KEY).combine_chunks().dictionary_encode()
-        merits = self.scoring.merits_of(keys.dictionary.to_pylist(), keys.indices.to_numpy(), parts)
-        chosen, rest = self._choose(solutions, merits)
-        self._forget(solutions, parts, merits, rest, pane)
-        assert isinstance(self.list, PaneDominance), "a refilled list scores its arrivals itself"
-        arrivals = self._rows(solutions, parts, chosen)
-        self._take(arrivals, self.list.add(pane.first, pane.last, arrivals, merits[chosen]))
+        self._add(pane, solutions, parts)
+
+    @abstractmethod
+    def _new_list(self, n: int) -> ListT:
+        """Return an empty list of candidates, ``n`` beyond k."""
+
+    @abstractmethod
+    def _add(self, pane: Pane, solutions: pa.Table, parts: tuple[FloatArray, ...]) -> None:
+        """Add the solutions of a pane that are not gone; ``parts`` are their numbers."""
+
+    @abstractmethod
+    def _note_pruned(self, first: int, last: int, summary: PaneSummary) -> None:
+        """Note that a reducer dropped solutions of the windows ``first`` to ``last``."""
 
     def add_best(self, pane: PaneCandidates) -> None:
         """Add the solutions that a reducer kept of a pane, if arrivals are distinct."""
@@ -101,8 +98,7 @@ class TopKN:
             return
         summary = pane.summary
         if summary.let_go:
-            assert isinstance(self.list, PaneDominance), "what is refilled is handed all there is"
-            self.list.note_pruned(pane.first, pane.last, summary.lows, summary.highs)
+            self._note_pruned(pane.first, pane.last, summary)
         if summary.shed and self._store is not None:
             self.list.note_lost(pane.first, pane.last, np.inf, summary.lows, summary.highs)
         self._let_wait(pane.candidates.take(self.list.add(pane.first, pane.last, pane.candidates)))
@@ -121,53 +117,15 @@ class TopKN:
             self.list.remove(objects(identities))
             self.waiting.remove(identities)
 
-    def _choose(self, solutions: pa.Table, merits: FloatArray) -> tuple[IntArray, IntArray]:
-        """Return the solutions to keep and the others.
-
-        Kept are the pane's best K+N, all without a merit, and all that replace a held one.
-        """
-        goes_on = np.isnan(merits)
-        if not self._distinct:
-            held = pa.array(
-                [*self.list.held().identities.tolist(), *self.waiting.identities()], pa.string()
-            )
-            goes_on |= pc.is_in(solutions.column(IDENTITY), value_set=held).to_numpy(
-                zero_copy_only=False
-            )
-        scored = np.flatnonzero(~np.isnan(merits))
-        # Rows come sorted by identity, so positions order as identities do.
-        goes_on[
-            scored[
-                best(self.list.k + self.list.n, merits[scored], _times(solutions)[scored], scored)
-            ]
-        ] = True
-        return np.flatnonzero(goes_on), np.flatnonzero(~goes_on)
-
-    def _forget(
-        self,
-        solutions: pa.Table,
-        parts: tuple[FloatArray, ...],
-        merits: FloatArray,
-        rest: IntArray,
-        pane: Pane,
-    ) -> None:
-        if not len(rest):
-            return
-        times = _times(solutions)
-        (at,) = rest[best(1, merits[rest], times[rest], rest)].tolist()
-        assert isinstance(self.list, PaneDominance), "what is refilled is handed all there is"
-        rank = Rank(-float(merits[at]), -int(times[at]), solutions.column(IDENTITY)[at].as_py())
-        lows = tuple(float(part[rest].min()) for part in parts)
-        highs = tuple(float(part[rest].max()) for part in parts)
-        self.list.note_lost(pane.first, pane.last, lows=lows, highs=highs, rank=rank)
-
     def _rows(self, solutions: pa.Table, parts: tuple[FloatArray, ...], at: IntArray) -> Rows:
         rows = solutions.take(pa.array(at))
         identities, keys, *terms = (
             objects(rows.column(name).to_pylist())
             for name in (IDENTITY, KEY, *map(term_column, self._terms))
         )
-        return Rows(_times(rows), identities, keys, tuple(part[at] for part in parts), tuple(terms))
+        return Rows(
+            times_of(rows), identities, keys, tuple(part[at] for part in parts), tuple(terms)
+        )
 
     def _take(self, arrivals: Rows, rejected: IntArray) -> None:
         """Let arrivals that the list has rejected wait for a value."""
@@ -195,14 +153,8 @@ class TopKN:
         """Restore a snapshot of the same query."""
         parts = unpack_parts(snapshot)
         self._open_from, self.scoring.scored = map(int, parts["numbers"].split())
-        if self._refills:
-            clock = _scored(self.scoring)
-            self.list = Refilled.restore(
-                parts["list"], self.scoring, _factory(self.k, self.scoring), clock
-            )
-        else:
-            self.list = PaneDominance.restore(parts["list"], self.scoring)
-        self.waiting = Unscored.restore(parts["waiting"])
+        self.list.resume(parts["list"])
+        self.waiting.resume(parts["waiting"])
 
     # Changes of the remote's values ---------------------------------------------------------------
 
@@ -270,10 +222,11 @@ class TopKN:
 
     def needed(self) -> Iterable[str]:
         """Return the keys of all rows that are held, wait, or may be brought back."""
-        content = (
-            self.list.keys() if isinstance(self.list, Refilled) else self.list.held().keys.tolist()
-        )
-        return {*content, *(each.key for each in self.waiting)}
+        return {*self._kept_keys(), *(each.key for each in self.waiting)}
+
+    @abstractmethod
+    def _kept_keys(self) -> Iterable[str]:
+        """Return the keys of all rows that are held or may be brought back."""
 
     def content(self, window: int) -> ContentSample:
         """Return a window's content: held and waiting solutions, and a sample of dropped ones."""
@@ -321,33 +274,8 @@ class TopKN:
         self.waiting.close_before(window)
 
 
-def _list(
-    k: int, n: int, scoring: ReplicaScoring, store: ReplicaStore | None, distinct: bool
-) -> PaneDominance:
-    return PaneDominance(k, n, scoring, distinct=distinct, fixed=distinct and store is None)
-
-
-def _refilled(k: int, n: int, scoring: ReplicaScoring) -> Refilled:
-    """Return candidates that are refilled from the windows' content.
-
-    The costs of a refill and of an update are measured in rows scored, not in seconds: the same
-    input gives the same n.
-    """
-
-    return Refilled(
-        _factory(k, scoring), scoring, Controller(k, k + n), in_order=False, clock=_scored(scoring)
-    )
-
-
-def _factory(k: int, scoring: ReplicaScoring) -> Callable[[int], PaneDominance]:
-    return lambda n: PaneDominance(k, n, scoring)
-
-
-def _scored(scoring: ReplicaScoring) -> Callable[[], float]:
-    return lambda: float(scoring.scored)
-
-
-def _times(solutions: pa.Table) -> npt.NDArray[np.int64]:
+def times_of(solutions: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the times of solutions."""
     return np.asarray(solutions.column(TIME).to_numpy())
 
 

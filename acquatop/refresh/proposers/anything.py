@@ -13,5 +13,5 @@ class Anything(SuperMTKNProposer):
     dropped, they can be no results either, and only the candidates are proposed.
     """
 
-    looks_beyond_candidates = True
+    includes_dropped = True
     kind = "proposer of anything"

@@ -57,14 +57,14 @@ class Proposer(Protocol):
         """True if it must see all solutions of panes: they may not be reduced to the best then."""
 
     @property
-    def looks_beyond_candidates(self) -> bool:
+    def includes_dropped(self) -> bool:
         """True if it also needs others of a window's best that could become results."""
 
     def add_pane(self, pane: Pane) -> None:
         """See the solutions of one pane."""
 
-    def propose(self, window: int, held: Proposed) -> Proposed:
-        """Return the keys that may be refreshed when a window closes; ``held`` could be results."""
+    def propose(self, window: int, candidates: Proposed) -> Proposed:
+        """Return the keys that may be refreshed when a window closes: candidates, and others."""
 
     def close_before(self, window: int) -> None:
         """Release data that lies only in earlier windows."""

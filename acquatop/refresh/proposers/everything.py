@@ -16,7 +16,7 @@ class Everything:
     """Proposer of all keys of the replica, the candidates first. O(keys of the replica)."""
 
     looks_at_panes = False
-    looks_beyond_candidates = False
+    includes_dropped = False
 
     def __init__(self, store: ReplicaStore) -> None:
         self._store = store
@@ -24,13 +24,13 @@ class Everything:
     def add_pane(self, pane: Pane) -> None:
         """Do nothing: the replica has the keys."""
 
-    def propose(self, window: int, held: Proposed) -> Proposed:
+    def propose(self, window: int, candidates: Proposed) -> Proposed:
         """Return the candidates, then all keys of the replica, in its order.
 
         Each key is assumed to be needed now.
         """
         keys = self._store.keys(self._store.all_rows())
-        return held.and_then(keys, np.full(len(keys), window))
+        return candidates.and_then(keys, np.full(len(keys), window))
 
     def close_before(self, window: int) -> None:
         """Do nothing: nothing is kept."""

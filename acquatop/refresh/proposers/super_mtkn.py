@@ -13,16 +13,16 @@ class SuperMTKNProposer:
     """Proposer of the candidates that are held anyway. O(1)."""
 
     looks_at_panes = False
-    looks_beyond_candidates = False
+    includes_dropped = False
     kind = "proposer of candidates"
     """Kind of its snapshots."""
 
     def add_pane(self, pane: Pane) -> None:
         """Do nothing: the list has the solutions."""
 
-    def propose(self, window: int, held: Proposed) -> Proposed:
+    def propose(self, window: int, candidates: Proposed) -> Proposed:
         """Return the candidates."""
-        return held
+        return candidates
 
     def close_before(self, window: int) -> None:
         """Do nothing: nothing is kept."""

@@ -24,7 +24,7 @@ class WindowJoin:
     """
 
     looks_at_panes = True
-    looks_beyond_candidates = False
+    includes_dropped = False
 
     def __init__(self) -> None:
         self._codes = KeyCodes()
@@ -41,13 +41,13 @@ class WindowJoin:
             self._lasts = np.concatenate([self._lasts, more])
         self._lasts[codes] = np.maximum(self._lasts[codes], pane.last)
 
-    def propose(self, window: int, held: Proposed) -> Proposed:
+    def propose(self, window: int, candidates: Proposed) -> Proposed:
         """Return the candidates, then all other keys of the open windows, in text order."""
         codes = self._codes.used()
         codes = codes[self._lasts[codes] >= window]
         texts = self._codes.texts(codes)
         order = np.argsort(texts)
-        return held.and_then(texts[order].tolist(), self._lasts[codes[order]])
+        return candidates.and_then(texts[order].tolist(), self._lasts[codes[order]])
 
     def close_before(self, window: int) -> None:
         """Release keys that lie only in earlier windows."""
@@ -66,4 +66,5 @@ class WindowJoin:
         with reading():
             parts = unpack_parts(snapshot)
             lasts = unpack(_KIND, _VERSION, parts["lasts"]).tables["keys"]["lasts"]
-            self._codes, self._lasts = KeyCodes.restore(parts["codes"]), lasts
+            self._codes.resume(parts["codes"])
+            self._lasts = lasts

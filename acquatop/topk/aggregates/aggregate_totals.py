@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from acquatop.topk.aggregates.exact_sums import ExactSums
 from acquatop.topk.aggregates.extremes import Extremes
+from acquatop.topk.aggregates.multi_aggregate import Columnwise, MultiAggregate
 from acquatop.topk.aggregates.partials import (
     NEVER,
     Accumulator,
@@ -22,7 +23,6 @@ from acquatop.topk.aggregates.partials import (
     raise_to,
     take_from,
 )
-from acquatop.topk.aggregates.side_by_side import Columnwise, SideBySide
 from acquatop.topk.contract import FloatArray, IntArray
 
 
@@ -36,9 +36,9 @@ class AggregateKind(enum.StrEnum):
     AVG = "avg"
 
 
-def folding_of(aggregates: Sequence[AggregateKind]) -> SideBySide:
+def folding_of(aggregates: Sequence[AggregateKind]) -> MultiAggregate:
     """Return the folding that computes some aggregates together."""
-    return SideBySide([_kind_of(each) for each in aggregates])
+    return MultiAggregate([_kind_of(each) for each in aggregates])
 
 
 def _kind_of(aggregate: AggregateKind) -> Folding[FloatArray, FloatArray]:

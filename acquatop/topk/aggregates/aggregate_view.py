@@ -20,8 +20,10 @@ EVERYTHING: Bar = (-np.inf, NEVER, None)
 _NOTHING: Bar = (np.inf, NEVER, None)
 # No time is this old, so names are never compared with these.
 
-_SLACK = 64
-_OVERFULL = 3
+SLACK = 64
+"""Least surplus over k of the keys that are held."""
+OVERFULL = 3
+"""Multiple of the keys wanted above which the bar is raised."""
 
 
 class BarView:
@@ -40,6 +42,10 @@ class BarView:
         self._inside = np.empty(0, dtype=np.bool_)
         self._members = np.empty(0, dtype=np.int64)
         self.refills = 0
+
+    def __len__(self) -> int:
+        """Return the number of keys at or above the bar."""
+        return len(self._members)
 
     def grow(self, size: int) -> None:
         """Make room for more keys."""
@@ -77,7 +83,7 @@ class BarView:
         if len(self._members) < self._k and self._bar != EVERYTHING:
             self.refills += 1
             self._cut(np.flatnonzero(merits == merits), touched, merits, newest)
-        elif len(self._members) > _OVERFULL * self._wanted(touched):
+        elif len(self._members) > OVERFULL * self._wanted(touched):
             self._cut(self._members, touched, merits, newest)
 
     def _wanted(self, touched: int) -> int:
@@ -86,7 +92,7 @@ class BarView:
         The surplus over k is as large as the number of keys that a close may touch, since touching
         them costs as much anyway.
         """
-        return self._k + max(self._k, _SLACK, touched)
+        return self._k + max(self._k, SLACK, touched)
 
     def _cut(self, among: IntArray, touched: int, merits: FloatArray, newest: Newest) -> None:
         """Set the bar at the wanted rank, or admit all keys if there are no more than that."""

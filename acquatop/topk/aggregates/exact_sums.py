@@ -175,6 +175,11 @@ class ExactSums:
         self._users: dict[int, int] = {}
         self._size = 0
 
+    @property
+    def bins_in_use(self) -> int:
+        """Number of bins that values need."""
+        return len(self._bins)
+
     def fold(self, slots: IntArray, size: int, values: FloatArray) -> Columns:
         """Return the values' sums per slot."""
         columns: Columns = {}

@@ -31,6 +31,8 @@ class Extremes:
     """
 
     def __init__(self, *, smallest: bool = False) -> None:
+        self.stackings = 0
+        """Number of times that a pane was stacked: once each if they come in order."""
         self._sign = -1.0 if smallest else 1.0
         self._back = np.empty(0)
         self._front = np.empty(0)
@@ -116,6 +118,7 @@ class Extremes:
         ):
             before = self._front[pane.at].copy()
             self._stacked.append((pane, before))
+            self.stackings += 1
             raise_to(self._front, pane.at, pane.values)
 
     def _clear(self, panes: Sequence[_Pane]) -> None:

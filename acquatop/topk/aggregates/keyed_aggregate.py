@@ -10,22 +10,21 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Self
 
 import numpy as np
 
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind
 from acquatop.topk.aggregates.aggregate_view import BarView
 from acquatop.topk.aggregates.keyed_content import KeyedContent
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import Partial
-from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows, Scoring, Top
 from acquatop.topk.order import ranking
-from acquatop.topk.snapshot import SnapshotError
 
 _BLOCK = 1 << 14
 """Keys scored at a time, so that intermediate results stay in the processor's cache."""
-_FEW = 64
+FEW = 64
+"""Keys of a block for each dead one, from which on the dead are scored with the others."""
 
 
 class KeyedAggregate(ABC):
@@ -170,18 +169,16 @@ class KeyedAggregate(ABC):
 
     def snapshot(self) -> bytes:
         """Return the complete state as bytes. O(all that is held)."""
-        return self._content.snapshot({"k": self.k})
+        return self._content.snapshot()
 
-    @classmethod
-    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes.
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added.
 
-        Merits are not stored: they are computed again, with the present remote values.
+        Raise ``SnapshotError`` for any other bytes. Merits are not stored: they are computed again,
+        with the present remote values.
         """
-        content, settings = KeyedContent.restore(snapshot)
-        if not isinstance(settings.get("k"), int):
-            raise SnapshotError("the snapshot is damaged: it does not say how many are wanted")
-        return cls(settings["k"], content.aggregates, scoring, content=content)
+        self._content.resume(snapshot)
+        self._touched.append(self._content.inside())
 
     def __len__(self) -> int:
         """Return the number of keys with a merit in the window last asked for."""
@@ -223,7 +220,7 @@ class KeyedAggregate(ABC):
         keys, merits = self._all[block], self._merits[block]
         alive = self._totals.alive(block)
         dead = np.flatnonzero(~alive)
-        if len(dead) * _FEW <= len(keys):
+        if len(dead) * FEW <= len(keys):
             # Scoring these few as well is cheaper than picking out all the others.
             aggregates = self._totals.aggregates(block)
             for column in aggregates:

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind, Totals
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial, packed, unpacked
-from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, IntArray, Rows
-from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
+from acquatop.topk.snapshot import SnapshotError, State, pack, reading, unpack
 
 _KIND, _VERSION = "aggregate", 2
-_FOLD_AT = 1 << 15
+FOLD_AT = 1 << 15
+"""Number of events of a pane from which on they are folded to partial aggregates."""
 _NO_KEY = 1 << 63
 
 
@@ -198,8 +198,8 @@ class KeyedContent:
 
     # Snapshots ----------------------------------------------------------------------------------
 
-    def snapshot(self, settings: Mapping[str, Any] | None = None) -> bytes:
-        """Return the complete state as bytes, with a ranking's settings. O(all that is held)."""
+    def snapshot(self) -> bytes:
+        """Return the complete state as bytes. O(all that is held)."""
         partials = [
             ({"inside": 1, "first": last, "last": last}, partial)
             for last, partial in self.totals.inside()
@@ -209,33 +209,28 @@ class KeyedContent:
             partials += [
                 ({"inside": 0, "first": first, "last": last}, partial) for partial in pane.partials
             ]
-        own = {
+        settings = {
             "aggregates": [each.value for each in self.aggregates],
             "rejected": self.rejected,
             "open": self.open,
             "known": self.known,
         }
-        return pack(_KIND, _VERSION, State({**(settings or {}), **own}, packed(partials)))
+        return pack(_KIND, _VERSION, State(settings, packed(partials)))
 
-    @classmethod
-    def restore(cls, snapshot: bytes) -> tuple[KeyedContent, Mapping[str, Any]]:
-        """Return the content of a snapshot, and the settings.
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot of the same aggregates, before anything is added.
 
         Raise ``SnapshotError`` for any other bytes.
         """
-        try:
-            state = unpack(_KIND, _VERSION, snapshot)
-            restored = cls(state.settings["aggregates"])
-            restored.rejected = state.settings["rejected"]
-            restored.open = state.settings["open"]
-            restored._know(state.settings["known"])
+        state = unpack(_KIND, _VERSION, snapshot)
+        with reading():
+            if state.settings["aggregates"] != [each.value for each in self.aggregates]:
+                raise SnapshotError("this is a snapshot of other aggregates")
+            self.rejected = state.settings["rejected"]
+            self.open = state.settings["open"]
+            self._know(state.settings["known"])
             for beside, partial in unpacked(state.tables):
-                restored._put_back(beside, partial)
-        except SnapshotError:
-            raise
-        except (KeyError, IndexError, TypeError, ValueError, OSError) as error:
-            raise SnapshotError(f"the snapshot is damaged: {error}") from error
-        return restored, state.settings
+                self._put_back(beside, partial)
 
     # Internals ----------------------------------------------------------------------------------
 
@@ -276,7 +271,7 @@ class KeyedContent:
 
     def _take_in(self, pane: _Pane, keys: IntArray, times: IntArray, values: Columnwise) -> None:
         self._know(int(keys.max()) + 1)
-        if len(keys) < _FOLD_AT:
+        if len(keys) < FOLD_AT:
             # Copied: the caller may reuse its arrays.
             keys, times, values = (
                 keys.copy(),
@@ -285,7 +280,7 @@ class KeyedContent:
             )
         pane.events.append((keys, times, values))
         pane.size += len(keys)
-        if pane.size >= _FOLD_AT:
+        if pane.size >= FOLD_AT:
             pane.partials = self._folded(pane)
 
     def _folded(self, pane: _Pane) -> list[Partial]:

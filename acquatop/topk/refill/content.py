@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from acquatop.topk.columns import ValueIndex, among, codes_of, newest_of, newest_of_codes
 from acquatop.topk.contract import AnyArray, IntArray, Rows
-from acquatop.topk.snapshot import SnapshotError, State, pack, rows_of, table_of, unpack
+from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
 
 NEVER = 2**63 - 1
 """Index after all windows."""
@@ -81,7 +81,11 @@ class WindowContent:
     chunks to one, and needs the pane's memory once more for that moment.
 
     >>> content = WindowContent()
-    >>> content.append(0, 1, Rows(np.array([3, 4]), np.array([7, 8]), np.array([7, 8]), (np.array([5.0, 6.0]),)))
+    >>> content.append(
+    ...     0,
+    ...     1,
+    ...     Rows(np.array([3, 4]), np.array([7, 8]), np.array([7, 8]), (np.array([5.0, 6.0]),)),
+    ... )
     >>> content.append(1, 2, Rows(np.array([9]), np.array([7]), np.array([7]), (np.array([1.0]),)))
     >>> [pane.rows.times.tolist() for pane in content.newest()]
     [[3, 4], [9]]
@@ -110,6 +114,16 @@ class WindowContent:
             for chunk in chunks
             for column in table_of(chunk.rows).values()
         )
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks, of all panes together."""
+        return sum(map(len, self._panes.values()))
+
+    @property
+    def pending_removals(self) -> int:
+        """Number of identities whose removal has not been carried out yet."""
+        return len(self._removed)
 
     def append(self, first: int, last: int, arrivals: Rows) -> None:
         """Store a copy of arrivals that lie in the windows ``first`` to ``last``."""
@@ -286,27 +300,24 @@ class WindowContent:
         tables = {"panes": sizes, "rows": rows} if rows else {"panes": sizes}
         return pack(_KIND, _VERSION, State(settings, tables))
 
-    @classmethod
-    def restore(cls, snapshot: bytes) -> Self:
-        """Return the content of a snapshot; raise ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added.
+
+        Raise ``SnapshotError`` for any other bytes.
+        """
         state = unpack(_KIND, _VERSION, snapshot)
-        try:
-            content = cls(distinct=bool(state.settings["distinct"]))
+        with reading():
+            self.distinct = bool(state.settings["distinct"])
             panes = [state.tables["panes"][name].tolist() for name in ("firsts", "lasts", "sizes")]
             rows = rows_of(state.tables["rows"]) if "rows" in state.tables else None
             start = 0
             for first, last, size in zip(*panes, strict=True):
                 assert rows is not None
-                content.append(first, last, rows.take(slice(start, start + size)))
+                self.append(first, last, rows.take(slice(start, start + size)))
                 start += size
             time, pane = state.settings["latest"]
-            content._current, content._latest = (
-                int(state.settings["current"]),
-                (int(time), int(pane)),
-            )
-        except (KeyError, TypeError, ValueError, AssertionError) as error:
-            raise SnapshotError(f"the snapshot is damaged: {error!r}") from error
-        return content
+            self._current = int(state.settings["current"])
+            self._latest = int(time), int(pane)
 
     # Internals --------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Tuning:
             or not 0 < self.smoothing <= 1
         ):
             raise ValueError(
-                "alpha must be at least 1, beta positive, gamma between 0 and 1, smoothing in (0, 1]"
+                "alpha must be at least 1, beta positive, gamma between 0 and 1, "
+                "smoothing in (0, 1]"
             )
 
 
@@ -155,16 +156,15 @@ class Controller:
             "update count": self._update_count,
         }
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the controller of a state."""
-        controller = cls(int(state["k"]), int(state["kmax"]), Tuning(**state["tuning"]))
-        controller.updates = float(state["updates"])
-        controller._kmin = state["kmin"]
-        controller._refill_cost = state["refill cost"]
-        controller._update_seconds = float(state["update seconds"])
-        controller._update_count = float(state["update count"])
-        return controller
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self.k, self.kmax = int(state["k"]), int(state["kmax"])
+        self.tuning = Tuning(**state["tuning"])
+        self.updates = float(state["updates"])
+        self._kmin = state["kmin"]
+        self._refill_cost = state["refill cost"]
+        self._update_seconds = float(state["update seconds"])
+        self._update_count = float(state["update count"])
 
     def _check(self) -> None:
         """Assert every invariant."""

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,12 @@ from acquatop.topk.contract import (
     Top,
     TopK,
 )
-from acquatop.topk.lost import Rank
+from acquatop.topk.dropped_bounds import Rank
 from acquatop.topk.order import best
-from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.pane_top import Scored, place
 from acquatop.topk.refill.content import PaneRows, WindowContent
 from acquatop.topk.refill.controller import Controller
-from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
+from acquatop.topk.snapshot import State, pack, reading, unpack
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -475,62 +474,38 @@ class Refilled:
                 [window, each.merit, each.lows, each.highs] for window, each in self._losses.items()
             ],
         }
-        contents = (self._content, self._waiting, self._woken)
-        parts = [*(content.snapshot() for content in contents), self._structure.snapshot()]
         tables = {
-            name: {"bytes": np.frombuffer(part, np.uint8)}
-            for name, part in zip(_PARTS, parts, strict=True)
+            name: {"bytes": np.frombuffer(part.snapshot(), np.uint8)}
+            for name, part in zip(_PARTS, self._parts(), strict=True)
         }
         return pack(_KIND, _VERSION, State(settings, tables))
 
-    @classmethod
-    def restore(
-        cls,
-        snapshot: bytes,
-        scoring: Scoring,
-        factory: Factory | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> Self:
-        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes.
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added.
 
-        ``factory`` is the one that it was made with; by default it makes :class:`PaneDominance`.
+        Raise ``SnapshotError`` for any other bytes.
         """
         state = unpack(_KIND, _VERSION, snapshot)
         settings = state.settings
-        try:
-            controller = Controller.from_state(settings["controller"])
-            distinct = bool(settings["distinct"])
-            make = factory or (lambda n: PaneDominance(controller.k, n, scoring, distinct=distinct))
-            in_order = bool(settings["in order"])
-            restored = cls(
-                make, scoring, controller, distinct=distinct, in_order=in_order, clock=clock
-            )
-            content, waiting, woken, structure = (
-                state.tables[name]["bytes"].tobytes() for name in _PARTS
-            )
-            restored.rejected, restored.refills = (
-                int(settings["rejected"]),
-                int(settings["refills"]),
-            )
-            restored._current, restored._asked = int(settings["current"]), int(settings["asked"])
-            restored._is_stale = bool(settings["stale"])
-            restored._losses = {
+        with reading():
+            self.controller.resume(settings["controller"])
+            self._distinct, self._in_order = settings["distinct"], settings["in order"]
+            self.rejected, self.refills = int(settings["rejected"]), int(settings["refills"])
+            self._current, self._asked = int(settings["current"]), int(settings["asked"])
+            self._is_stale = bool(settings["stale"])
+            self._losses = {
                 window: _Loss(merit, tuple(lows), tuple(highs))
                 for window, merit, lows, highs in settings["losses"]
             }
-        except (KeyError, TypeError, ValueError) as error:
-            raise SnapshotError(f"the snapshot is damaged: {error!r}") from error
-        restored._content = WindowContent.restore(content)
-        restored._waiting, restored._woken = (
-            WindowContent.restore(waiting),
-            WindowContent.restore(woken),
-        )
-        restored._structure = type(restored._structure).restore(structure, scoring)
-        return restored
+            for name, part in zip(_PARTS, self._parts(), strict=True):
+                part.resume(state.tables[name]["bytes"].tobytes())
+
+    def _parts(self) -> tuple[WindowContent | Resizable, ...]:
+        return self._content, self._waiting, self._woken, self._structure
 
     def _check(self) -> None:
         """Assert every invariant."""
-        for part in (self._content, self._waiting, self._woken, self._structure, self.controller):
+        for part in (*self._parts(), self.controller):
             part._check()
         assert self._structure.n == self.controller.n
         assert all(window >= self._current for window in self._losses)

@@ -15,9 +15,9 @@ import numpy as np
 
 from acquatop.topk.contract import IntArray
 from acquatop.topk.shared.contract import TopKRequest
-from acquatop.topk.shared.moments import (
+from acquatop.topk.shared.periodic_times import (
     BEFORE_ALL,
-    Series,
+    PeriodicTimes,
     are_near,
     between,
     first_from,
@@ -66,15 +66,17 @@ class _Member:
         last = last if self.last is None else min(last, self.last)
         return BEFORE_ALL if self.window is None or last < self.window else windows.bounds(last)[1]
 
-    def opening(self) -> Series:
+    def opening(self) -> PeriodicTimes:
         """Return the openings of its windows."""
         windows = self.asked.windows
-        return Series(windows.bounds(0)[0], windows.slide_ms, self.first_opens)
+        return PeriodicTimes(windows.bounds(0)[0], windows.slide_ms, self.first_opens)
 
-    def closing(self) -> Series:
+    def closing(self) -> PeriodicTimes:
         """Return the closes of its windows."""
         windows = self.asked.windows
-        return Series(windows.bounds(0)[1], windows.slide_ms, self.first_opens + windows.width_ms)
+        return PeriodicTimes(
+            windows.bounds(0)[1], windows.slide_ms, self.first_opens + windows.width_ms
+        )
 
 
 class MetaQuery:
@@ -266,11 +268,11 @@ class MetaQuery:
         """
         return first_from(self.boundaries(), times)
 
-    def boundaries(self) -> list[Series]:
+    def boundaries(self) -> list[PeriodicTimes]:
         """Return the openings and closes of all queries' windows."""
         return [*self._openings(), *(member.closing() for member in self._members.values())]
 
-    def _openings(self) -> list[Series]:
+    def _openings(self) -> list[PeriodicTimes]:
         return [member.opening() for member in self._members.values()]
 
     def labels(self, times: IntArray) -> IntArray:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acquatop.topk.contract import NO_ROWS, FirstPart, FloatArray, IntArray, Rows, Scoring, Top
+from acquatop.topk.contract import NO_ROWS, FloatArray, IntArray, Rows, Scoring, Top
 from acquatop.topk.order import ranking
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.row_pool import RowPool
-from acquatop.topk.shared.ahead import Ahead, score
-from acquatop.topk.shared.contract import TopKRequest
-from acquatop.topk.shared.meta_query import DueWindow, MetaQuery
-from acquatop.topk.shared.moments import BEFORE_ALL
+from acquatop.topk.shared.meta_query import DueWindow
+from acquatop.topk.shared.periodic_times import BEFORE_ALL
+from acquatop.topk.shared.shared_arrivals import SharedArrivals
 from acquatop.topk.shared.skyline import bar_of, first_after, undominated, youngest_best
 from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
 
@@ -65,7 +64,7 @@ class _Ranked:
         return len(self.minus)
 
 
-class SharedSkyline:
+class SharedSkyline(SharedArrivals):
     """The answers of many queries from one list: each is the first k entries young enough.
 
     A candidate is kept if fewer than k better ones outlive it; k is the largest of any query that
@@ -80,9 +79,13 @@ class SharedSkyline:
     k·(1 + ln(width/k)) in random order, whatever the number of queries. At most half as many again
     are held.
 
+    >>> from acquatop.topk.shared.contract import TopKRequest
     >>> from acquatop.windows import Windows
     >>> held = SharedSkyline(since=0)
-    >>> held.join("wide", TopKRequest(Windows(6, 3, 0), 2)), held.join("narrow", TopKRequest(Windows(2, 2, 0), 1))
+    >>> (
+    ...     held.join("wide", TopKRequest(Windows(6, 3, 0), 2)),
+    ...     held.join("narrow", TopKRequest(Windows(2, 2, 0), 1)),
+    ... )
     (0, 0)
     >>> at = np.arange(1, 7)
     >>> _ = held.add(Rows(at, at, at, (np.array([5.0, 1.0, 2.0, 4.0, 3.0, 0.0]),)))
@@ -98,11 +101,8 @@ class SharedSkyline:
         stretch: int = 16_384,
         room: int = 65_536,
     ) -> None:
-        self.meta = MetaQuery(since)
-        self.rejected = 0
-        self._scoring = scoring or FirstPart()
+        super().__init__(since, scoring, room)
         self._stretch = stretch
-        self._ahead = Ahead(room)
         self._held = _Ranked.none()
         self._pool = RowPool()
         self._needed = 0
@@ -110,27 +110,10 @@ class SharedSkyline:
 
     # Queries --------------------------------------------------------------------------------------
 
-    def join(self, name: str, asked: TopKRequest) -> int:
-        """Add a query; return the first of its windows that is answered."""
-        return self.meta.join(name, asked)
-
     def leave(self, name: str) -> None:
         """Remove a query."""
         self.meta.leave(name)
         self._needed = 0
-
-    # Arrivals -------------------------------------------------------------------------------------
-
-    def add(self, arrivals: Rows) -> IntArray:
-        """Add arrivals and return the positions of the rejected: those without a merit."""
-        if not len(arrivals):
-            return np.empty(0, dtype=np.int64)
-        scored, rejected = score(self._scoring, arrivals, self.meta.now)
-        self.rejected += len(rejected)
-        self.meta.note(int(arrivals.times.max()))
-        self._ahead.append(scored.merits, scored.rows)
-        self._ahead.thin(self.meta.most, self.meta.ends)
-        return rejected
 
     # Answers --------------------------------------------------------------------------------------
 
@@ -143,12 +126,12 @@ class SharedSkyline:
             )
 
     def _end_of_stretch(self, until: int) -> int:
-        time = self._ahead.time_of(max(self._stretch, 4 * self.meta.most))
+        time = self._pending.time_of(max(self._stretch, 4 * self.meta.most))
         return until if time is None else time - 1
 
     def _go_through(self, dues: list[DueWindow]) -> Iterator[tuple[str, Top]]:
         """Answer due windows with the arrivals up to the last close, and merge these."""
-        taken = self._ahead.take(dues[-1].closes)
+        taken = self._pending.take(dues[-1].closes)
         fresh = self._fresh(taken, dues) if taken is not None else _Ranked.none()
         for due in dues:
             if due in self.meta:
@@ -203,7 +186,7 @@ class SharedSkyline:
         if len(self._held):
             own = {"merits": -self._held.minus, "labels": self._held.labels}
             tables["held"] = {**own, **table_of(self._pool.take(self._held.slots))}
-        waiting = self._ahead.waiting()
+        waiting = self._pending.waiting()
         if waiting is not None:
             tables["ahead"] = {"merits": waiting.merits, **table_of(waiting.rows)}
         return pack(_KIND, _VERSION, State(settings, tables))
@@ -221,7 +204,7 @@ class SharedSkyline:
                 self._held = _Ranked(-columns["merits"], rows.times, columns["labels"], slots)
             if "ahead" in state.tables:
                 columns = state.tables["ahead"]
-                self._ahead.append(columns["merits"], rows_of(columns))
+                self._pending.append(columns["merits"], rows_of(columns))
 
     # Rows held ------------------------------------------------------------------------------------
 
@@ -230,17 +213,17 @@ class SharedSkyline:
         return self._pool.take(self._held.slots) if len(self._held) else NO_ROWS
 
     def __len__(self) -> int:
-        return len(self._held) + len(self._ahead)
+        return len(self._held) + len(self._pending)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the columns held, without the objects that they refer to."""
-        return self._pool.nbytes + self._held.nbytes + self._ahead.nbytes
+        return self._pool.nbytes + self._held.nbytes + self._pending.nbytes
 
     def _check(self) -> None:
         """Assert every invariant."""
         self.meta._check()
-        self._ahead._check()
+        self._pending._check()
         held = self._held
         assert (
             len({len(column) for column in (held.minus, held.times, held.labels, held.slots)}) == 1

@@ -11,7 +11,7 @@ from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from acquatop.topk.order import Identities, best
 from acquatop.topk.pane_top import Scored
 
-_STEPS = 32
+STEPS = 32
 """Largest number of labels whose k-th best younger row is looked up."""
 
 
@@ -25,7 +25,9 @@ def youngest_best(scored: Scored, labels: IntArray, k: int) -> IntArray:
 
     >>> from acquatop.topk.contract import Rows
     >>> at, merits = np.arange(6), np.array([1.0, 9.0, 5.0, 2.0, 6.0, 3.0])
-    >>> youngest_best(Scored(merits, Rows(at, at, at, ())), np.array([0, 0, 1, 2, 2, 3]), 1).tolist()
+    >>> youngest_best(
+    ...     Scored(merits, Rows(at, at, at, ())), np.array([0, 0, 1, 2, 2, 3]), 1
+    ... ).tolist()
     [1, 4, 5]
     """
     found: list[IntArray] = []
@@ -74,7 +76,9 @@ def best_of_panes(
     """Return the positions, in order, of the best k of each pane. Rows are in time order.
 
     >>> times = np.arange(5)
-    >>> best_of_panes(1, np.array([3.0, 4.0, 2.0, 7.0, 8.0]), times, times, np.array([1, 1, 2, 4, 4])).tolist()
+    >>> best_of_panes(
+    ...     1, np.array([3.0, 4.0, 2.0, 7.0, 8.0]), times, times, np.array([1, 1, 2, 4, 4])
+    ... ).tolist()
     [1, 2, 4]
     """
     edges = np.concatenate(([0], np.flatnonzero(np.diff(ends)) + 1, [len(ends)]))
@@ -138,8 +142,8 @@ def undominated(labels: IntArray, moments: IntArray, ks: IntArray) -> IntArray:
         return alive
     in_order = np.sort(labels)
     samples = in_order[np.flatnonzero(np.diff(in_order, append=in_order[-1] + 1))]
-    if len(samples) > _STEPS:
-        samples = samples[np.linspace(0, len(samples) - 1, _STEPS).astype(np.int64)]
+    if len(samples) > STEPS:
+        samples = samples[np.linspace(0, len(samples) - 1, STEPS).astype(np.int64)]
     wanted = ks[np.searchsorted(moments, samples, side="right") - 1]
     younger = len(labels) - np.searchsorted(in_order, samples, side="left")
     limits = np.full(len(samples), len(labels))

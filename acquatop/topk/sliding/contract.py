@@ -64,8 +64,13 @@ class Changes:
         O((k+c)·log(k+c)) for c changes until then.
 
         >>> before = Best(np.array([0, 1]), np.array([9.0, 7.0]))
-        >>> changes = Changes(np.array([2, 4]), np.array([2, 4]), np.array([8.0, 1.0]), np.array([1, 0]))
-        >>> changes.applied(before, 3).positions.tolist(), changes.applied(before, 4).positions.tolist()
+        >>> changes = Changes(
+        ...     np.array([2, 4]), np.array([2, 4]), np.array([8.0, 1.0]), np.array([1, 0])
+        ... )
+        >>> (
+        ...     changes.applied(before, 3).positions.tolist(),
+        ...     changes.applied(before, 4).positions.tolist(),
+        ... )
         ([0, 2], [2, 4])
         """
         until = int(np.searchsorted(self.after, position, side="right"))

@@ -97,7 +97,8 @@ def test_every_field_is_drawn() -> None:
 def test_an_answer_comes_back_from_strict_json_as_it_was(answer: Answer) -> None:
     text = json.dumps(answer_to_document(answer), allow_nan=False)
     again = answer_from_document(json.loads(text))
-    # Representations tell what equality does not: types, NaN, -0.0, a literal's text, the order of bindings.
+    # Representations tell what equality does not: types, NaN, -0.0, a literal's text, the order of
+    # bindings.
     assert repr(again) == repr(answer)
     assert list(map(type, again.refreshed)) == list(map(type, answer.refreshed))
     assert json.dumps(answer_to_document(again)) == text

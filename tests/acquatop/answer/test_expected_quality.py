@@ -18,7 +18,7 @@ NOW = 100.0
 
 
 class Redrawn:
-    """A model of a remote each value of which has been drawn anew with the same chance, from 0 to ``high``."""
+    """Model of a remote: each value was drawn anew, from 0 to ``high``, with the same chance."""
 
     def __init__(
         self, chance: float, high: float = 10.0, rates: dict[int, float] | None = None
@@ -82,7 +82,7 @@ class World:
         )
 
     def top(self, rows: Rows, certainty: Certainty = Certainty.APPROXIMATE) -> tuple[Top, Rows]:
-        """Return the best of some solutions, for what the replica knows, and all that have a score."""
+        """Return the best of some solutions by the replica's values, and all that have a score."""
         merits = self.scoring.merits(rows.keys, rows.parts)
         order = ranking(merits, rows.times, rows.identities)
         order = order[~np.isnan(merits[order])]
@@ -174,7 +174,7 @@ def test_a_key_of_which_nothing_is_known_may_have_what_any_other_has() -> None:
     world = World({"a": 5, "b": 5, "c": 4, "d": 9})
     rows = world.rows([("a", 0.0), ("b", 0.0), ("new", 0.0)])
     top, held = world.top(rows)
-    # It is better than both with the value of d, one of four, and better than neither with any other's.
+    # It is better than both with the value of d, one of four, and with any other's than neither.
     found = world.expectation(Redrawn(0.0)).of(
         top, ContentSample(Rows.together([held, rows.take(slice(2, 3))])), NOW
     )

@@ -54,7 +54,8 @@ def test_a_static_graph_is_a_file_beside_the_catalog_that_is_not_read_yet() -> N
 
 def stream_text(mapping: str, connector: str = "lines", more: str = "") -> str:
     return (
-        f'[prefixes]\n"" = "http://example.org/"\n[streams.":s"]\nconnector = "{connector}"\n{more}\n'
+        f'[prefixes]\n"" = "http://example.org/"\n[streams.":s"]\nconnector = "{connector}"\n'
+        f"{more}\n"
         f'[streams.":s".options]\npath = "events"\n[streams.":s".mapping]\n{mapping}\n'
     )
 
@@ -63,7 +64,10 @@ NTRIPLES = (
     'format = "ntriples"\ntime = ":at"\n'
     'properties = { ":n" = { datatype = "xsd:integer" }, ":p" = { datatype = "iri" } }'
 )
-COLUMNS = 'subject = ":user/{u}"\ntime = "t"\nproperties = { ":n" = { field = "n", datatype = "xsd:double" } }'
+COLUMNS = (
+    'subject = ":user/{u}"\ntime = "t"\nproperties = { ":n" = '
+    '{ field = "n", datatype = "xsd:double" } }'
+)
 
 
 def test_statements_are_kept_together() -> None:

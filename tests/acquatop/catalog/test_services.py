@@ -64,7 +64,8 @@ def test_a_sparql_service_needs_an_address_and_a_budget_only() -> None:
 
 def test_everything_that_can_be_said_is_read() -> None:
     keys = SPARQL + (
-        'method = "get"\nconcurrency = 2\ncapacity = 1000\nmax_reply_bytes = 5000\nask_absent_after = "1h"\n'
+        'method = "get"\nconcurrency = 2\ncapacity = 1000\nmax_reply_bytes = 5000\n'
+        'ask_absent_after = "1h"\n'
         'limits = ["15 requests per 15m", "1000 items per day"]\n'
     )
     refresh = REFRESH + (

@@ -18,7 +18,7 @@ from acquatop import Answer, Engine
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.side_outputs.growing_file import SideOutputFile
 from acquatop.errors import EnvironmentProblem
-from acquatop.ingest.reduce.bad import LONGEST_ITEM, MOST_OF_PARTITION
+from acquatop.ingest.reduce.bad_items import LONGEST_ITEM, MOST_OF_PARTITION
 from tests.support.disks import quick_folder
 
 CATALOG = """

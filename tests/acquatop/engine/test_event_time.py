@@ -33,7 +33,7 @@ from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.stream_time import Phase
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.job import Job
-from acquatop.ingest.reduce.late import TOO_FAR_AHEAD, LateFinder
+from acquatop.ingest.reduce.late_finder import TOO_FAR_AHEAD, LateFinder
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, bind_query
 from acquatop.plan.grouping import evaluation_key
 from acquatop.query.contract import Evaluation

@@ -1,4 +1,6 @@
-"""Patterns matched against a mapping's columns find what SPARQL finds in the triples that the mapping stands for."""
+"""Patterns matched against a mapping's columns find what SPARQL finds in the triples that the
+mapping stands for.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,9 @@ def nested(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def triples_of(number: int, record: Mapping[str, Any]) -> Iterable[ox.Triple]:
-    """Return what a record says, its subject by its number: which name that has does not matter here."""
+    """Return what a record says, its subject by its number: which name that has does not matter
+    here.
+    """
     subject = ox.NamedNode(f"urn:record:{number}")
     terms = {
         "p": ox.Literal,

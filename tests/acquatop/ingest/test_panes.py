@@ -36,7 +36,7 @@ def test_every_event_within_a_window_comes_out_once_in_its_pane(
             same = [
                 each
                 for each in events
-                if each.user in identity and f'"{each.mentions}"' in identity
+                if f"/{each.user}>" in identity and f'"{each.mentions}"' in identity
             ]
             assert time == max(
                 each.t

@@ -26,7 +26,7 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the options that name a recording; all is done in this process."""
     folder = write(tmp_path / "trace", STREAM, REMOTE)
     (tmp_path / "query.rspql").write_text(query(k=3), "utf-8")
-    monkeypatch.setattr(runner, "_cores", lambda: 0)
+    monkeypatch.setattr(runner, "available_cores", lambda: 0)
     return ["--trace", str(folder), "--query", str(tmp_path / "query.rspql")]
 
 
@@ -114,8 +114,8 @@ def test_advice_is_told_in_words(recording: list[str], capsys: pytest.CaptureFix
     assert main(["advise", *recording, "--target", "ndcg=0.5", *options, "--budgets", "3,5"]) == 0
     said = capsys.readouterr().out
     assert (
-        "ndcg of 0.5 or more, with a confidence of 95 %:\n  AT-LRU, 3 items per evaluation, N = 4: ndcg"
-        in said
+        "ndcg of 0.5 or more, with a confidence of 95 %:\n"
+        "  AT-LRU, 3 items per evaluation, N = 4: ndcg" in said
     )
     assert "the next step up, 2 items more, would buy" in said
     assert main(["advise", *recording, "--target", "ndcg=1", *options, "--budgets", "0"]) == 0
@@ -130,7 +130,8 @@ def test_advice_is_told_in_words(recording: list[str], capsys: pytest.CaptureFix
     [
         (
             [],
-            "there is nothing to replay\n  hint: give --trace DIR and --query FILE, or --experiment NAME",
+            "there is nothing to replay\n  hint: give --trace DIR and --query FILE, "
+            "or --experiment NAME",
         ),
         (["--experiment", "1", "--trace", "x"], "leave out --trace and --query"),
         (

@@ -20,7 +20,8 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 # Clamped as norm() is, with the ranges of the generated query.
 GENERATED = """
 SELECT ?user (0.7e0 * ?m + 0.3e0 * ?g AS ?score) {{
-  {{ SELECT ?user (SUM(?count) AS ?total) {{ ?event <{of}> ?user ; <{count}> ?count }} GROUP BY ?user }}
+  {{ SELECT ?user (SUM(?count) AS ?total) {{ ?event <{of}> ?user ; <{count}> ?count }}
+     GROUP BY ?user }}
   ?user <{gains}> ?gain
   BIND ((xsd:double(?total) - {low}) / ({high} - {low}) AS ?m0)
   BIND ((?gain - {worst}) / ({best} - {worst}) AS ?g0)
@@ -97,7 +98,10 @@ def test_the_newest_arrival_of_a_subject_counts(tmp_path: Path) -> None:
             for name, values in (("mentions", newest), ("followers", now))
             for user, value in values.items()
         ]
-        text = f"SELECT ?user (2 * ?m + ?f AS ?score) {{ ?user <{NS}mentions> ?m ; <{NS}followers> ?f }}"
+        text = (
+            f"SELECT ?user (2 * ?m + ?f AS ?score) {{ ?user <{NS}mentions> ?m ; "
+            f"<{NS}followers> ?f }}"
+        )
         expected.append(sorted(solve(text, quads), key=lambda each: -each[1]))
     for found, solved in zip(right_answers(trace), expected, strict=True):
         assert [merit for _, merit in found] == [score for _, score in solved]

@@ -1,4 +1,6 @@
-"""A recording has what the stream said and what the remote gave, and its replay answers as the run did."""
+"""A recording has what the stream said and what the remote gave,
+and its replay answers as the run did.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,6 @@ def values_at(folder: Path, time_ms: int) -> dict[str, int]:
     return {user: value for user, value in held.items() if value is not None}
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("seed", range(3))
 def test_a_replay_answers_as_the_run_that_was_recorded(
     server: OxigraphServer, tmp_path: Path, seed: int
@@ -99,7 +100,6 @@ def test_a_replay_answers_as_the_run_that_was_recorded(
     ]
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("load", ["true", "false"])
 def test_full_snapshots_say_what_the_remote_had_at_every_evaluation(
     server: OxigraphServer, tmp_path: Path, load: str
@@ -116,7 +116,6 @@ def test_full_snapshots_say_what_the_remote_had_at_every_evaluation(
     assert not run.recording.snapshot_failures
 
 
-@pytest.mark.server
 def test_the_oracle_takes_a_recording_as_it_is(server: OxigraphServer, tmp_path: Path) -> None:
     run = Run(tmp_path, server, 11, windows=6, snapshots=SnapshotBudget(SLIDE, 1))
     trace = open_trace(run.out, (run.out / QUERY).read_text("utf-8"))
@@ -130,7 +129,6 @@ def test_the_oracle_takes_a_recording_as_it_is(server: OxigraphServer, tmp_path:
         }, closes
 
 
-@pytest.mark.server
 def test_without_snapshots_a_recording_knows_only_what_was_asked(
     server: OxigraphServer, tmp_path: Path
 ) -> None:
@@ -214,7 +212,9 @@ def test_what_was_written_is_what_the_replay_reads(
     stop: int,
     torn: int,
 ) -> None:
-    """However it is cut into lives: the last that was said at or before a time holds, of two at one time the first."""
+    """However it is cut into lives: the last that was said at or before a time holds,
+    of two at one time the first.
+    """
     path = tmp_path_factory.mktemp("tape") / REMOTE
     column = TableColumn("p0", f"{NS}followers", "f")
     expected: dict[str, list[tuple[int, str | None]]] = {}
@@ -411,7 +411,6 @@ def test_what_cannot_be_replayed_is_not_recorded(tmp_path: Path) -> None:
         open_recording(tmp_path, nested)
 
 
-@pytest.mark.server
 def test_nothing_of_where_values_came_from_is_written(
     server: OxigraphServer, tmp_path: Path
 ) -> None:
@@ -463,7 +462,6 @@ def wait_for(process: subprocess.Popen[str], folder: Path, count: int) -> None:
         os.sched_yield()
 
 
-@pytest.mark.server
 @pytest.mark.slow
 def test_a_recording_that_was_killed_goes_on_and_has_each_event_once(world: Path) -> None:
     append(world, list(events(1, 20)))
@@ -486,7 +484,6 @@ def test_a_recording_that_was_killed_goes_on_and_has_each_event_once(world: Path
     ]
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("bound", [("--events", "20"), ("--max-bytes", "100"), ("--for", "1ms")])
 def test_a_bound_ends_a_recording(
     world: Path, capsys: pytest.CaptureFixture[str], bound: tuple[str, str]
@@ -536,14 +533,14 @@ def test_a_feed_is_recorded_and_handed_on(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.server
 def test_a_pattern_of_several_properties_and_constants_is_replayed(
     server: OxigraphServer, tmp_path: Path
 ) -> None:
     server.update(
         f"""PREFIX : <{NS}> INSERT DATA {{
         {user_term("u0")} :followers 3 ; :kind :person ; :name "a, \\"b\\"" .
-        {user_term("u1")} :followers 2.5 ; :kind :person ; :name "c" . {user_term("u2")} :followers 9 }}"""
+        {user_term("u1")} :followers 2.5 ; :kind :person ; :name "c" .
+        {user_term("u2")} :followers 9 }}"""
     )
     pattern = "?user :followers ?followers ; :kind :person ; :name ?name"
     query = query_text(width=SLIDE, slide=SLIDE).replace("?user :followers ?followers", pattern)

@@ -1,4 +1,6 @@
-"""The engine's answers against the oracle's: where everything is fetched they must be the same, whatever happens."""
+"""The engine's answers against the oracle's:
+where everything is fetched they must be the same, whatever happens.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from acquatop.lab.replay import runner
 from acquatop.lab.replay.data import Generated, Recorded
 from acquatop.lab.replay.experiment import Experiment
 from acquatop.lab.replay.measure import Bench, Measured
@@ -54,7 +53,6 @@ class Counting:
             return list(measured(bench, setting))
 
         monkeypatch.setattr(Bench, "measured", counted)
-        monkeypatch.setattr(runner, "_BENCHES", {})
 
 
 @pytest.mark.slow

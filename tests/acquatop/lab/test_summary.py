@@ -145,7 +145,8 @@ def test_the_paper_s_experiments_are_here() -> None:
 def test_an_experiment_s_mistakes_are_all_named_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(
-        'policies = ["AT-TMS"]\nbudgets = [1, -3]\nk = []\nn = 10\nseeds = [1]\nextra = 1\n[data]\nkind = "redrwn"\n'
+        'policies = ["AT-TMS"]\nbudgets = [1, -3]\nk = []\nn = 10\nseeds = [1]\nextra = 1\n'
+        '[data]\nkind = "redrwn"\n'
     )
     with pytest.raises(Exception, match="there is no policy") as caught:
         load_experiment(str(file))

@@ -1,4 +1,4 @@
-"""Top-k queries over aggregates per key: incrementally, window by window, and by counting everything afresh."""
+"""Top-k queries over aggregates per key: incrementally, by window, and by counting afresh."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore, SolutionStore
 from tests.support.fed import Fed
+from tests.support.markers import THOROUGH
 from tests.support.queries.aggregated import (
     CATALOG,
     TEXT,
@@ -47,9 +48,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make what is meant for many happen with few."""
     monkeypatch.setattr(aggregated_content, "_SLACK", 1)
     monkeypatch.setattr(retained, "_SLACK", 4)
-    monkeypatch.setattr(keyed_content, "_FOLD_AT", 4)
-    monkeypatch.setattr(aggregate_view, "_SLACK", 1)
-    monkeypatch.setattr(aggregate_view, "_OVERFULL", 1)
+    monkeypatch.setattr(keyed_content, "FOLD_AT", 4)
+    monkeypatch.setattr(aggregate_view, "SLACK", 1)
+    monkeypatch.setattr(aggregate_view, "OVERFULL", 1)
     of = HashedIdentities.of
 
     def with_few_heads(texts: list[str]) -> HashedIdentities:
@@ -59,6 +60,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HashedIdentities, "of", with_few_heads)
 
 
+@THOROUGH
 @settings(max_examples=70, deadline=None)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
@@ -84,10 +86,12 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         if not shape.joined:
             assert answer.status is (Status.APPROXIMATE if has_late else Status.EXACT)
         event(
-            f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'joined' if shape.joined else 'alone'}"
+            f"{answer.status}, {'some' if answer.rows else 'no'} rows, "
+            f"{'joined' if shape.joined else 'alone'}"
         )
 
 
+@THOROUGH
 @settings(max_examples=30, deadline=None)
 @given(shapes)
 def test_enough_budget_is_always_exact(shape: Shape) -> None:
@@ -97,6 +101,7 @@ def test_enough_budget_is_always_exact(shape: Shape) -> None:
         replay.assert_right(answer, replay.remote.followers)
 
 
+@THOROUGH
 @settings(max_examples=30, deadline=None)
 @given(shapes)
 def test_both_evaluations_give_the_same(shape: Shape) -> None:

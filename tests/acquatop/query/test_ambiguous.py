@@ -1,4 +1,4 @@
-"""A remote with several solutions for a key, of which one is used: no answer for which one was chosen is exact."""
+"""A remote with several solutions for a key, of which one is used: no such answer is exact."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from replica.maintainer import Maintainer
 from replica.store import Solution, SolutionStore
 from tests.support.disks import quick_folder
 from tests.support.fed import Fed
+from tests.support.markers import THOROUGH
 from tests.support.queries import aggregated as random_posts
 from tests.support.queries.both import windowed
 from tests.support.queries.joined import Replay, Shape, known_followers, shapes, shown
@@ -54,6 +55,7 @@ def replayed(shape: Shape) -> Replay:
     return replay
 
 
+@THOROUGH
 @settings(max_examples=80)
 @given(shapes)
 def test_an_answer_that_chose_is_never_exact_and_one_that_is_exact_is_right_for_any_choice(

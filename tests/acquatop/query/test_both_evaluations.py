@@ -17,6 +17,7 @@ from replica.maintainer import Maintainer
 from replica.store import ReplicaStore, Solution
 from rspql import ast
 from rspql.printer import inside_text
+from tests.support.markers import THOROUGH
 from tests.support.queries.both import Both, windowed
 from tests.support.queries.joined import Replay, Shape, shapes
 from tests.support.single_query import ContinuousQuery
@@ -67,6 +68,7 @@ WHERE {{
 ORDER BY {direction}(?score) LIMIT {k} OFFSET {offset}"""
 
 
+@THOROUGH
 @settings(max_examples=45)
 @given(
     shapes,
@@ -216,6 +218,7 @@ def test_both_skip_the_same_windows() -> None:
     assert [closes for closes, _ in shown[0]][:5] == [5, 6, 7, 8, 70_000]
 
 
+@THOROUGH
 @settings(max_examples=40)
 @given(shapes, st.integers(0, 10))
 def test_both_give_the_same_scores(shape: Shape, start: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import event, given, settings
 
 from acquatop.answer.answer import Status
+from tests.support.markers import THOROUGH
 from tests.support.queries.joined import Replay, Shape, known_followers, shapes, shown
 from tests.support.worlds import (
     STREAM,
@@ -20,6 +21,7 @@ from tests.support.worlds import (
 )
 
 
+@THOROUGH
 @settings(max_examples=120)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
@@ -44,7 +46,8 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         if shape.refill and answer.status is Status.APPROXIMATE:
             assert "no value from the remote yet" in (answer.reason or "")
         event(
-            f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'refilled' if shape.refill else 'dropped'}"
+            f"{answer.status}, {'some' if answer.rows else 'no'} rows, "
+            f"{'refilled' if shape.refill else 'dropped'}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Windows that count elements: every answer against sorting what there is, however a stream is cut and taken up."""
+"""Windows that count elements: every answer against sorting, however a stream is cut."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ time = "t"
 """
 TOP = """REGISTER {output} :q AS SELECT ?trade ?price (100 / ?price AS ?score)
 FROM NAMED WINDOW :w ON :stream [ELEMENTS {n} STEP {step}]
-WHERE {{ WINDOW :w {{ ?trade :price ?price }} }} ORDER BY {order}(?score) LIMIT {k} OFFSET {offset}"""
+WHERE {{ WINDOW :w {{ ?trade :price ?price }} }}
+ORDER BY {order}(?score) LIMIT {k} OFFSET {offset}"""
 
 
 class Trade(NamedTuple):
@@ -112,7 +113,7 @@ def hand_in(query: CountedEvaluation, bound: BoundCounted, trades: Sequence[Trad
 
 
 def answers(shape: Shape, *, lateness: int = 1_000, kept: bool = False) -> list[Answer]:
-    """Return all answers; where it is ``kept``, each batch is taken in by another query that goes on from the last."""
+    """Return all answers; if ``kept``, another query that resumes the last takes each batch."""
     bound = bind(shape.text, shape.arrivals)
     query, given, newest = begun(bound), [], 0
     for batch in shape.batches():
@@ -135,7 +136,7 @@ def in_order(trades: Sequence[Trade]) -> list[Trade]:
 
 
 def right(shape: Shape, trades: Sequence[Trade], closes: int) -> list[tuple[int, int]]:
-    """Return the ids and prices of the best of the window that closes with an element, by sorting all in it."""
+    """Return the ids and prices of the best of a window that closes, by sorting all in it."""
     window = [(at, trades[at]) for at in range(max(0, closes - shape.n), closes)]
     newest: dict[Any, tuple[int, Trade]] = {}
     for at, trade in window:
@@ -236,15 +237,17 @@ def test_the_block_skyline_answers_as_panes_do_whatever_the_step(shape: Shape, r
     assert canonical(given[0]) == canonical(given[1])
 
 
-# What is not a top-k query of distinct arrivals -----------------------------------------------------
+# What is not a top-k query of distinct arrivals ---------------------------------------------------
 
 
 @settings(max_examples=12)
 @given(shapes())
 def test_aggregates_of_the_last_elements_are_right(shape: Shape) -> None:
     bound = bind(
-        f"""SELECT ?price (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON :stream [ROWS {shape.n} STEP {shape.step}]
-        WHERE {{ WINDOW :w {{ ?trade :price ?price }} }} GROUP BY ?price ORDER BY DESC(?n) LIMIT 50""",
+        f"""SELECT ?price (COUNT(*) AS ?n)
+        FROM NAMED WINDOW :w ON :stream [ROWS {shape.n} STEP {shape.step}]
+        WHERE {{ WINDOW :w {{ ?trade :price ?price }} }}
+        GROUP BY ?price ORDER BY DESC(?n) LIMIT 50""",
         "distinct",
     )
     trades = in_order([trade._replace(id=at) for at, trade in enumerate(shape.trades)])
@@ -283,7 +286,8 @@ def test_any_query_sees_the_last_elements_and_now_is_when_the_newest_happened() 
 
 
 def test_triples_are_counted_where_a_record_is_one() -> None:
-    text = "ASK FROM NAMED WINDOW :w ON :stream [TRIPLES 5] WHERE { WINDOW :w { ?trade :price ?price } }"
+    text = """ASK FROM NAMED WINDOW :w ON :stream [TRIPLES 5]
+              WHERE { WINDOW :w { ?trade :price ?price } }"""
     with pytest.raises(Exception, match="a record of the stream may be up to 2 triples"):
         bind(text)
     one = CATALOG.replace('":share" = {{ field = "share", datatype = "iri" }}', "").format(
@@ -310,8 +314,8 @@ def test_the_cheapest_structure_is_chosen(
     bound = bind(
         TOP.format(output="RSTREAM", n=n, step=step, order="DESC", k=k, offset=0), arrivals
     )
-    assert bound.choice is not None
-    assert (bound.choice.strategy, bool(bound.warnings)) == (chosen, warned)
+    assert bound.structure is not None
+    assert (bound.structure.strategy, bool(bound.warnings)) == (chosen, warned)
 
 
 def test_the_catalog_may_ask_for_panes() -> None:
@@ -320,7 +324,7 @@ def test_the_catalog_may_ask_for_panes() -> None:
         ("pane-dominance", Strategy.EACH),
         ("shared-skyline", Strategy.BLOCKS),
     ):
-        choice = bind(text, start=f'strategy = "{strategy}"').choice
+        choice = bind(text, start=f'strategy = "{strategy}"').structure
         assert choice is not None
         assert choice.strategy is chosen
 

@@ -21,6 +21,7 @@ from acquatop.plan.bind import BoundQuery, bind_query
 from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
+from tests.support.markers import THOROUGH
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import NS, STREAM, TableRemote, user_term, with_policy
 
@@ -132,7 +133,7 @@ shapes = st.builds(
 
 
 class Replay:
-    """A query at work on a stream and a remote that chance has made, its records in several partitions."""
+    """A query on a stream and a remote made by chance, its records in several partitions."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -208,6 +209,7 @@ def shown(answer: Answer) -> list[tuple[str, int]]:
     return [(str(row.bindings["post"]), round(row.score or 0.0)) for row in answer.rows]
 
 
+@THOROUGH
 @settings(max_examples=50)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
@@ -230,10 +232,12 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         ):
             assert answer.status is Status.EXACT
         event(
-            f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'joined' if shape.joined else 'alone'}"
+            f"{answer.status}, {'some' if answer.rows else 'no'} rows, "
+            f"{'joined' if shape.joined else 'alone'}"
         )
 
 
+@THOROUGH
 @settings(max_examples=16)
 @given(shapes)
 def test_how_records_are_cut_into_partitions_changes_nothing(shape: Shape) -> None:

@@ -1,4 +1,4 @@
-"""Keys that executors keep: the same answers as when the driver keeps them, and no file too few or too many."""
+"""Keys that executors keep: the same answers as the driver's, no file too few or too many."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def test_answers_are_the_same_bytes(shape: Shape) -> None:
             event(f"{here.status}, {'joined' if shape.joined else 'alone'}")
 
 
-# Files ----------------------------------------------------------------------------------------------
+# Files --------------------------------------------------------------------------------------------
 
 
 class Lives:
-    """A group that is killed and goes on, from the newest state or from the one before it, beside one that lives on."""
+    """A group that is killed and resumed, from the newest state or an older; another lives on."""
 
     def __init__(self, twins: Twins) -> None:
         self.twins = twins
@@ -95,7 +95,7 @@ class Lives:
         self.group.snapshot_committed()
 
     def die(self, at: int) -> None:
-        """End, with files left that nobody knows of, and go on from one of the states that are kept."""
+        """End, with files left that nobody knows of, and resume one of the states that are kept."""
         for name in ("unfinished-1", 32 * "f"):
             (self.twins.folder / name).write_bytes(b"half")
         self.kept = self.kept[: at + 1]
@@ -186,7 +186,7 @@ def test_a_key_has_the_same_bucket_everywhere() -> None:
     ]
 
 
-# The catalog ------------------------------------------------------------------------------------------
+# The catalog --------------------------------------------------------------------------------------
 
 
 def catalog(path: Path, keys: str = "executors", **changes: object) -> Catalog:
@@ -225,7 +225,7 @@ def test_what_looks_at_solutions_is_refused(
     assert isinstance(bind_query(text, catalog(tmp_path, "driver", **changes)), BoundQuery)
 
 
-# The engine -------------------------------------------------------------------------------------------
+# The engine ---------------------------------------------------------------------------------------
 
 
 def canonical(tmp_path: Path, keys: str, *, slide: int = 3, **arguments: Any) -> str:

@@ -32,7 +32,8 @@ from acquatop.ingest.unscored import Solution, Unscored, objects
 from acquatop.query.aggregates.deduplicated import Deduplicated, SolutionColumns
 from acquatop.query.counters import WindowCounters
 from acquatop.query.lateness import AnsweredWindows, ArrivalWatermarks
-from acquatop.query.non_empty_windows import NonEmptyWindows
+from acquatop.query.schedule.cursor import Cursor
+from acquatop.query.schedule.non_empty_windows import NonEmptyWindows
 from acquatop.query.shared.late_solutions import LateSolutions
 from acquatop.query.shared.pane_log import PaneLog
 from acquatop.query.sparql import quad_store
@@ -64,6 +65,7 @@ from replica.rankers import DEFAULT_RANKERS
 from replica.store import ReplicaStore
 from tests.support.empty_answer import NOTHING
 from tests.support.fed import Fed
+from tests.support.markers import THOROUGH
 from tests.support.queries.whole_windows import Replay, Shape, shapes
 from tests.support.windowed import Record, at_work, batch, bound
 
@@ -91,10 +93,8 @@ class Thing:
         return snapshot
 
     def go_on_from(self, snapshot: bytes) -> None:
-        if hasattr(self.held, "restore"):
-            self.held = type(self.held).restore(snapshot)
-        else:
-            self.held.resume(snapshot)
+        self.held = self.make()
+        self.held.resume(snapshot)
 
 
 def some(chance: Chance, most: int = 6) -> list[str]:
@@ -121,7 +121,7 @@ class Panes(Thing):
 
 class Occupied(Thing):
     def make(self) -> NonEmptyWindows:
-        return NonEmptyWindows(WINDOWS)
+        return NonEmptyWindows(Cursor(WINDOWS))
 
     def step(self, at: int, chance: Chance) -> object:
         times = np.array(
@@ -130,7 +130,7 @@ class Occupied(Thing):
         self.held.note(np.column_stack(WINDOWS.spans(times)), min(times.tolist(), default=None))
         if chance.random() < 0.5:
             self.held.close(at)
-        return self.held.earliest_ms, self.held.is_empty, self.held.next, self.held.last
+        return self.held.earliest_ms, self.held.is_empty, self.held.next, self.held.last_close_ms
 
 
 class Codes(Thing):
@@ -339,10 +339,11 @@ class Graph(Thing):
             for _ in range(chance.randint(0, 4))
         ]
         late = graph.add(batch(GRAPH, GRAPH.streams[0].iri, found))
-        graph.begin(at)
-        while graph.next_close_ms is not None and graph.next_close_ms <= at:
-            graph.show_next()
-        known = graph.shown, graph.next, graph.is_empty, graph.is_uncertain, graph.last_close_ms()
+        cursor = graph.cursor
+        cursor.begin(graph.earliest_ms, at)
+        while cursor.next_close_ms is not None and cursor.next_close_ms <= at:
+            graph.close(cursor.close())
+        known = graph.shown, cursor.next, graph.is_empty, graph.is_uncertain, graph.last_close_ms
         engine = store.engine
         assert isinstance(engine, LocalEngine)
         return late, known, [str(quad) for quad in engine.store]
@@ -380,9 +381,6 @@ class Dominance(Thing):
 
     def make(self) -> Any:
         return PaneDominance(2, 1, self.scoring, **self.options)
-
-    def go_on_from(self, snapshot: bytes) -> None:
-        self.held = PaneDominance.restore(snapshot, self.scoring)
 
     def step(self, at: int, chance: Chance) -> object:
         arrived = rows(chance, at, chance.choice([0, 3, 30]))
@@ -430,9 +428,6 @@ class Refills(Dominance):
     def make(self) -> Any:
         scoring: Scoring = self.scoring
         return Refilled(self.factory, scoring, Controller(2, 3), in_order=False, clock=self.clock)
-
-    def go_on_from(self, snapshot: bytes) -> None:
-        self.held = Refilled.restore(snapshot, self.scoring, self.factory, self.clock)
 
 
 class Shares(Thing):
@@ -494,7 +489,7 @@ class Straggles(Thing):
             Scored(merits, Rows(times, names, names, (merits,), (names,))),
             ArrivalWatermarks.at(at, -99, size),
         )
-        self.held.let_go(at - 5)
+        self.held.release(at - 5)
         top = self.held.among(Top(at // 3, NO_ROWS, np.empty(0)), self.ANSWERED, 2)
         return len(self.held), top.rows.identities.tolist(), top.merits.tolist()
 
@@ -512,7 +507,7 @@ class Logs(Thing):
         counts = np.array([chance.randint(0, 2) for _ in times], np.int64)
         self.held.add(Parted(times, counts, counts), ArrivalWatermarks.at(at, -99, len(times)))
         if chance.random() < 0.3:
-            self.held.let_go(at - 5)
+            self.held.release(at - 5)
         answered, span = self.ANSWERED, WINDOWS.bounds(at // 3)
         known = (
             self.held.newest(answered),
@@ -599,12 +594,12 @@ def test_another_output_does_not_go_on_from_an_answer() -> None:
         RelationToStream("DSTREAM").resume(RelationToStream("ISTREAM").snapshot())
 
 
-# Whole queries -------------------------------------------------------------------------------------
+# Whole queries ------------------------------------------------------------------------------------
 
 
 @dataclass
 class Cut:
-    """A query over a replay of two streams which goes on from a snapshot before some of its batches."""
+    """A query over a replay of two streams, resumed from a snapshot before some of its batches."""
 
     replay: Replay
     cuts: set[int]
@@ -622,6 +617,9 @@ class Cut:
                 before = query.snapshot()
                 query = self.begin()
                 query.resume(before)
+                # A stream may go on after a restart, so those at their end have to end again.
+                for ended in self.replay.streams.keys() - pending.keys():
+                    assert list(query.finish(ended)) == []
             stream = chance.choice(sorted(pending))
             due = [
                 pending[stream].pop(0)
@@ -654,6 +652,7 @@ def shown(answer: Answer) -> object:
     )
 
 
+@THOROUGH
 @settings(max_examples=20)
 @given(shapes, st.sets(st.integers(0, 12), min_size=1, max_size=3))
 def test_a_query_that_is_evaluated_anew_goes_on_wherever_it_is_cut(
@@ -676,7 +675,7 @@ def test_the_snapshot_of_another_query_is_refused() -> None:
         other.resume(one.snapshot()[:-1])
 
 
-# Hashes --------------------------------------------------------------------------------------------
+# Hashes -------------------------------------------------------------------------------------------
 
 OTHER_PROCESS = """
 import sys
@@ -741,7 +740,7 @@ def test_what_stands_behind_a_text_does_not_count() -> None:
     assert [len(column) for column in hashes.of([])] == [0, 0]
 
 
-# What snapshots are made of ------------------------------------------------------------------------
+# What snapshots are made of -----------------------------------------------------------------------
 
 
 def test_parts_are_as_long_as_they_say() -> None:

@@ -57,7 +57,8 @@ MIXED = (
         "SELECT DISTINCT ?o { GRAPH :w { ?s :p ?o } } OFFSET 2",
         "SELECT ?s (COUNT(*) AS ?n) { GRAPH :w { ?s :p ?o } } GROUP BY ?s LIMIT 2",
         "SELECT ?o { { SELECT ?o { GRAPH :w { ?s :p ?o } } LIMIT 3 } }",
-        "SELECT (COUNT(*) AS ?n) { { SELECT * { GRAPH :w { ?s :p ?o } } LIMIT 3 } FILTER(isIRI(?s)) FILTER(?s = :k) }",
+        "SELECT (COUNT(*) AS ?n) { { SELECT * { GRAPH :w { ?s :p ?o } } LIMIT 3 } "
+        "FILTER(isIRI(?s)) FILTER(?s = :k) }",
         "CONSTRUCT { ?s :has [ :value ?o ] } { GRAPH :w { ?s :p ?o } } LIMIT 5",
         "CONSTRUCT { ?o :of ?s . ?s ?o ?s } { GRAPH :w { ?s :p ?o } }",
         "DESCRIBE ?o { GRAPH :w { ?s :p ?o } } LIMIT 8",
@@ -84,7 +85,8 @@ def test_blank_nodes_that_the_engine_makes_up_are_named_in_order() -> None:
 
 
 def test_a_template_makes_a_blank_node_for_each_solution_and_skips_what_is_no_triple() -> None:
-    query = "CONSTRUCT { [] :is ?o ; :of ?s . ?o :x ?s . ?s ?o :y . ?s :z ?unbound } { GRAPH :w { ?s :p ?o } }"
+    query = """CONSTRUCT { [] :is ?o ; :of ?s . ?o :x ?s . ?s ?o :y . ?s :z ?unbound }
+               { GRAPH :w { ?s :p ?o } }"""
     triples = evaluate(query, stored(':k :p :l , "text" . :l :p :l .')).triples
     assert sum(" <urn:is> " in line for line in triples) == 3
     assert len({line.split()[0] for line in triples if line.startswith("_:")}) == 3

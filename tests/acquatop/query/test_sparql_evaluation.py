@@ -1,4 +1,4 @@
-"""A query evaluated window by window against brute force: windows built anew, SERVICE answered by the whole remote."""
+"""A query evaluated by window against brute force: windows built anew, the whole remote asked."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ def expected_instants(replay: Replay, instants: list[int]) -> list[int]:
     return sorted(due)
 
 
-IN_ORDER = f"SELECT (GROUP_CONCAT(?r) AS ?all) (SAMPLE(?s) AS ?one) {V} WHERE {{ WINDOW :v {{ ?s :r ?r }} }}"
+IN_ORDER = f"""SELECT (GROUP_CONCAT(?r) AS ?all) (SAMPLE(?s) AS ?one) {V}
+               WHERE {{ WINDOW :v {{ ?s :r ?r }} }}"""
 
 
 @settings(max_examples=100)
@@ -171,7 +172,8 @@ def test_a_failing_remote_costs_freshness_and_is_named() -> None:
 
 
 def test_a_pattern_without_a_key_is_fetched_whole() -> None:
-    text = f"SELECT ?s ?a {ONE} WHERE {{ WINDOW :w {{ ?s :p ?p }} SERVICE :people {{ ?a :friend ?b }} }}"
+    text = f"""SELECT ?s ?a {ONE}
+               WHERE {{ WINDOW :w {{ ?s :p ?p }} SERVICE :people {{ ?a :friend ?b }} }}"""
     bound_query = bound(text, start="start_ms = 0")
     query, (remote,) = at_work(bound_query, friends(k="l", m="k"))
     (answer,) = feed(query, bound_query, Record(1, "k", 1), Record(9, "k", 2))
@@ -194,7 +196,8 @@ def test_what_comes_too_late_is_counted_and_makes_windows_uncertain() -> None:
 
 
 def test_time_is_that_of_the_stream_that_lags_most() -> None:
-    text = """SELECT ?s ?t FROM NAMED WINDOW :v ON :a [RANGE 10ms] FROM NAMED WINDOW :w ON :b [RANGE 4ms]
+    text = """SELECT ?s ?t
+              FROM NAMED WINDOW :v ON :a [RANGE 10ms] FROM NAMED WINDOW :w ON :b [RANGE 4ms]
               WHERE { WINDOW :v { ?s :p ?x } WINDOW :w { ?t :p ?y } }"""
     bound_query = bound(text)
     query, _ = at_work(bound_query)
@@ -216,7 +219,8 @@ def test_time_is_that_of_the_stream_that_lags_most() -> None:
 
 def test_which_stream_ends_first_changes_no_answer_where_windows_leave_gaps() -> None:
     text = """SELECT ?s
-              FROM NAMED WINDOW :v ON :a [RANGE 3ms STEP 10ms] FROM NAMED WINDOW :w ON :b [RANGE 2ms STEP 4ms]
+              FROM NAMED WINDOW :v ON :a [RANGE 3ms STEP 10ms]
+              FROM NAMED WINDOW :w ON :b [RANGE 2ms STEP 4ms]
               WHERE { WINDOW :v { ?s :p ?p } WINDOW :w { ?t :p ?p } }"""
     bound_query = bound(text, start="start_ms = 0")
     documents = []
@@ -251,7 +255,9 @@ def test_a_remote_s_blank_nodes_are_kept_and_shown_as_such() -> None:
 
 def test_keys_match_whatever_their_characters() -> None:
     odd = "a\tb\x08\x0c\0\x01\x7f\"'\\\n\u00e9"
-    text = f"SELECT ?s ?r {ONE} WHERE {{ WINDOW :w {{ ?x :r ?r }} SERVICE :people {{ ?s :name ?r }} }} ORDER BY ?r LIMIT 2"
+    text = f"""SELECT ?s ?r {ONE}
+               WHERE {{ WINDOW :w {{ ?x :r ?r }} SERVICE :people {{ ?s :name ?r }} }}
+               ORDER BY ?r LIMIT 2"""
     bound_query = bound(text, start="start_ms = 0")
     assert bound_query.remotes[0].part.key == "r"
     data = ox.Store()

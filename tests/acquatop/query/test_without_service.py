@@ -14,6 +14,7 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import BoundQuery, bind_windowed
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from tests.support.fed import Fed
+from tests.support.markers import THOROUGH
 from tests.support.queries.both import Both
 from tests.support.queries.joined import Replay, Shape, shapes
 from tests.support.single_query import ContinuousQuery
@@ -50,6 +51,7 @@ def catalog(shape: Shape) -> str:
     )
 
 
+@THOROUGH
 @settings(max_examples=70)
 @given(shapes)
 def test_every_answer_is_exact_and_the_one_that_sorting_everything_gives(shape: Shape) -> None:

@@ -1,4 +1,4 @@
-"""A remote that tells of its changes itself: each answer is the right one for what it has told, though nobody asks."""
+"""A remote that tells of its changes: each answer is right for what it told, though none asks."""
 
 from __future__ import annotations
 

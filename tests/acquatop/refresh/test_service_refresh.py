@@ -1,4 +1,4 @@
-"""Several parts of a query at one service: its budget holds for all of them, however slow the remote is."""
+"""Several parts of a query at one service: its budget holds for all, however slow the remote."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tests.support.worlds import NS
 
 A = NS + "a"
 TWO = """SELECT ?s ?f ?n FROM NAMED WINDOW :w ON :a [RANGE 9ms STEP 3ms]
-         WHERE { WINDOW :w { ?s :p ?p } SERVICE :people { ?s :friend ?f } SERVICE :people { ?s :name ?n } }"""
+         WHERE { WINDOW :w { ?s :p ?p }
+                 SERVICE :people { ?s :friend ?f } SERVICE :people { ?s :name ?n } }"""
 WHOLE = TWO.replace("?s :name ?n", "?x :name ?n")
 
 
@@ -43,7 +44,7 @@ class Held(Workers):
 
 
 class Slow:
-    """A query at work whose remotes answer when told to; time passes only when someone looks at the clock."""
+    """A query whose remotes answer when told to; time passes when someone looks at the clock."""
 
     def __init__(self, text: str, budget: Budget, block_size: int) -> None:
         self.bound = bound(text, start="start_ms = 0")

@@ -1,4 +1,4 @@
-"""Queries over every kind of service that a catalog can name, from the catalog's text to the answers."""
+"""Queries over every kind of service that a catalog can name, from its text to the answers."""
 
 from __future__ import annotations
 
@@ -120,7 +120,10 @@ def test_limits_over_time_hold_for_all_queries_of_an_engine(folder: Path) -> Non
     with serving(
         lambda asked: Reply.json(list(look_up(asked.path.partition("ids=")[2].split(",")).values()))
     ) as server:
-        service = f'remote = "rest"\nendpoint = "{server.url}/users?ids={{keys}}"\nlimits = ["2 requests per 1h"]'
+        service = (
+            f'remote = "rest"\nendpoint = "{server.url}/users?ids={{keys}}"\n'
+            'limits = ["2 requests per 1h"]'
+        )
         with Engine(catalog(folder, service), runtime="local", until_end=True) as engine:
             found = [list(engine.register(query_text())) for _ in range(3)]
         assert len(server.asked) == 2

@@ -1,4 +1,6 @@
-"""Every way of ranking keys by an aggregate gives what summing all events of the window afresh gives."""
+"""Every way of ranking keys by an aggregate gives what summing all events of the window afresh
+gives.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,15 @@ from acquatop.topk.snapshot import SnapshotError, State, pack
 from acquatop.windows import Windows
 from benchmarks import core_aggregates
 from tests.support.dense_aggregate import DenseAggregate
+from tests.support.markers import THOROUGH
 from tests.support.threshold_view import ThresholdView
 
 KEYS = 12
 WAYS = (DenseAggregate, ThresholdView, WindowedAggregate)
 Event = tuple[int, int, float, int]
-"""Time, key, value, and where on the windows' axis it is: its time, unless the windows are not by time."""
+"""Time, key, value, and where on the windows' axis it is: its time, unless the windows are not by
+time.
+"""
 
 
 @dataclass
@@ -172,10 +177,10 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make what is meant for many happen with few."""
-    monkeypatch.setattr(keyed_content, "_FOLD_AT", 4)
-    monkeypatch.setattr(keyed_aggregate, "_FEW", 2)
-    monkeypatch.setattr(aggregate_view, "_SLACK", 1)
-    monkeypatch.setattr(aggregate_view, "_OVERFULL", 1)
+    monkeypatch.setattr(keyed_content, "FOLD_AT", 4)
+    monkeypatch.setattr(keyed_aggregate, "FEW", 2)
+    monkeypatch.setattr(aggregate_view, "SLACK", 1)
+    monkeypatch.setattr(aggregate_view, "OVERFULL", 1)
 
 
 def batches_of(
@@ -201,7 +206,9 @@ def test_every_window_is_what_it_is_afresh(scenario: dict[str, object]) -> None:
 
 
 class Story:
-    """A stream, panes in any order that the contract allows, changes of the remote, pauses; and brute force beside."""
+    """A stream, panes in any order that the contract allows, changes of the remote, pauses; and
+    brute force beside.
+    """
 
     def __init__(
         self,
@@ -221,7 +228,7 @@ class Story:
             k,
             changes,
         )
-        self.chance = random.Random(seed)
+        self.seed, self.chance = seed, random.Random(seed)
         self.remote = Remote(np.array([*weights, 1.0, 1.0]))
         self.ways = [made(way, k, aggregate, self.remote, seed) for way in WAYS]
         self.batches = list(batches_of(windows, events, self.chance))
@@ -301,7 +308,10 @@ class Story:
 
     def restart(self) -> None:
         rejected = [way.rejected for way in self.ways]
-        self.ways = [type(way).restore(way.snapshot(), self.remote) for way in self.ways]
+        saved = [way.snapshot() for way in self.ways]
+        self.ways = [made(way, self.k, self.aggregate, self.remote, self.seed) for way in WAYS]
+        for way, snapshot in zip(self.ways, saved, strict=True):
+            way.resume(snapshot)
         assert [way.rejected for way in self.ways] == rejected
         for way in self.ways:
             way._check()
@@ -443,8 +453,8 @@ def test_a_view_lets_its_bar_down_seldom() -> None:
         times = np.full(20, window)
         sums.add(window, window + 9, Rows(times, keys, keys, (chance.random(20),)))
         sums.top(window)
-    assert sums._view.refills < 20
-    assert len(sums._view._members) < 100
+    assert sums.refills < 20
+    assert sums.members < 100
 
 
 def test_the_cheaper_way_is_gone_and_the_other_tried_now_and_then() -> None:
@@ -513,15 +523,18 @@ def test_other_bytes_are_no_snapshot(way: type[KeyedAggregate]) -> None:
     sums = way(1, "sum", FirstPart())
     sums.add(0, 3, rows_of([(1, 2, 0.1)]))
     packed = sums.snapshot()
-    assert way.restore(packed, FirstPart()).top(0).merits.tolist() == [0.1]
+    again = way(1, "sum", FirstPart())
+    again.resume(packed)
+    assert again.top(0).merits.tolist() == [0.1]
     for wrong in (
         b"",
         packed[:-20],
         pack("aggregate", 1, State({}, {})),
         pack("list", 1, State({}, {})),
+        way(1, "avg", FirstPart()).snapshot(),
     ):
         with pytest.raises(SnapshotError):
-            way.restore(wrong, FirstPart())
+            way(1, "sum", FirstPart()).resume(wrong)
 
 
 @pytest.mark.parametrize("aggregate", list(AggregateKind))
@@ -649,9 +662,12 @@ def test_several_aggregates_are_each_what_it_is_alone(
                 assert column.tobytes() == each.aggregates(keys)[0].tobytes()
             assert top.merits.tolist() == together.merits(top.rows.keys).tolist()
             if window % 3 == 2:
-                together = way.restore(together.snapshot(), Sum())
+                saved = together.snapshot()
+                together = way(99, aggregates, Sum())
+                together.resume(saved)
 
 
+@THOROUGH
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(1, 9))
 def test_what_is_withdrawn_is_as_if_it_had_never_come(data: st.DataObject, seed: int) -> None:

@@ -112,7 +112,7 @@ def test_what_is_left_is_as_if_it_had_been_alone(
         0.0,
     ]
     if not left:
-        assert sums._bins == {}
+        assert sums.bins_in_use == 0
 
 
 @given(st.lists(near, min_size=1, max_size=12), st.integers(0, 12))

@@ -1,7 +1,8 @@
 """The one battery that every top-k structure must pass: random streams against brute force.
 
-Every run checks by itself that exact answers are right, that nothing is missing above the bound of the
-others, that arrivals without a merit are counted, and, after every step, the structure's invariants.
+Every run checks by itself that exact answers are right, that nothing is missing above the bound of
+the others, that arrivals without a merit are counted, and, after every step, the structure's
+invariants.
 """
 
 from __future__ import annotations

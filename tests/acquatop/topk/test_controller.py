@@ -1,4 +1,6 @@
-"""The controller of how many more than k to hold, against the best fixed size in simulated random walks."""
+"""The controller of how many more than k to hold, against the best fixed size in simulated random
+walks.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def best_fixed(p: float, q: float, cost: Callable[[int], float]) -> float:
 
 
 class Walk:
-    """A view of which bad updates take one out, and good ones put one back; the paper's random walk."""
+    """A view of which bad updates take one out, and good ones put one back; the paper's random
+    walk.
+    """
 
     def __init__(self, controller: Controller, cost: Callable[[int], float] = upkeep) -> None:
         self.controller = controller
@@ -109,7 +113,8 @@ def test_the_cost_settles_where_upkeep_grows_with_the_size(walk: str) -> None:
     simulated.run(100_000, p, q, random)
     cost = simulated.run(100_000, p, q, random)
     print(
-        f"{walk:24}: {cost / best_fixed(p, q, linear):.2f} of the best, kmax {simulated.controller.kmax}"
+        f"{walk:24}: {cost / best_fixed(p, q, linear):.2f} of the best, kmax "
+        f"{simulated.controller.kmax}"
     )
     assert cost <= 3 * best_fixed(p, q, linear)
 
@@ -125,7 +130,8 @@ def test_the_cost_settles_anew_when_the_workload_changes(before: str, after: str
     simulated.run(100_000, *WALKS[after], random)
     cost = simulated.run(100_000, *WALKS[after], random)
     print(
-        f"{before} then {after}: {cost / best_fixed(*WALKS[after], upkeep):.2f}, kmax {settled} then",
+        f"{before} then {after}: {cost / best_fixed(*WALKS[after], upkeep):.2f}, kmax "
+        f"{settled} then",
         end=" ",
     )
     print(simulated.controller.kmax)
@@ -142,7 +148,8 @@ def test_neither_refills_nor_upkeep_dominate() -> None:
     mean = round(sum(simulated.sizes) / len(simulated.sizes))
     interval, target = 200_000 / simulated.refills, refill(mean) / upkeep(mean)
     print(
-        f"interval {interval:.0f}, target {target:.0f}, kmax {min(simulated.sizes)} to {max(simulated.sizes)}"
+        f"interval {interval:.0f}, target {target:.0f}, kmax {min(simulated.sizes)} to "
+        f"{max(simulated.sizes)}"
     )
     assert target / 2 < interval < 2 * target
 
@@ -242,7 +249,9 @@ def test_whatever_is_observed_the_size_stays_within_its_limits(
     controller = Controller(k, k + more, Tuning(limit=200))
     for step, (what, count, seconds, available) in enumerate(events):
         if step == at:
-            controller = Controller.from_state(json.loads(json.dumps(controller.state())))
+            state = json.loads(json.dumps(controller.state()))
+            controller = Controller(1, 1)
+            controller.resume(state)
         before = controller.kmax
         if what == "u":
             controller.updated(count, seconds)

@@ -1,4 +1,6 @@
-"""Many queries over one stream: each way of answering them against sorting everything, query by query."""
+"""Many queries over one stream: each way of answering them against sorting everything, query by
+query.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ from acquatop.topk.papers.mtops.mtop_list import MTopList
 from acquatop.topk.shared import skyline
 from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.meta_query import MetaQuery
-from acquatop.topk.shared.moments import BEFORE_ALL, Series, between, first_from, last_before
+from acquatop.topk.shared.periodic_times import (
+    BEFORE_ALL,
+    PeriodicTimes,
+    between,
+    first_from,
+    last_before,
+)
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.shared.skyline import (
     best_of_panes,
@@ -173,7 +181,7 @@ def shapes() -> st.SearchStrategy[Shape]:
 @settings(max_examples=30, deadline=None)
 @given(shape=shapes(), steps=st.sampled_from([2, 32]))
 def test_every_answer_of_every_query_is_right(way: str, shape: Shape, steps: int) -> None:
-    with patch.object(skyline, "_STEPS", steps):
+    with patch.object(skyline, "STEPS", steps):
         play(shape, World(WAYS[way](0, Joined())))
 
 
@@ -220,7 +228,8 @@ def world_of(way: str, **asked: tuple[int, int, int]) -> World:
 
 @EACH
 def test_a_view_in_between_may_not_hold_what_its_neighbours_do(way: str) -> None:
-    # The views that open at 0, 2 and 4: k is 3, 1 and 3. What comes third is in the first and the last only.
+    # The views that open at 0, 2 and 4: k is 3, 1 and 3. What comes third is in the first and the
+    # last only.
     world = world_of(way, often=(8, 4, 3), seldom=(8, 2, 1))
     world.add(arrivals_of((5, 9.0), (6, 8.0), (7, 7.0)))
     assert tops(world, 12) == [
@@ -424,12 +433,13 @@ def test_the_meta_query_is_all_queries(
 @settings(max_examples=100, deadline=None)
 @given(
     several=st.lists(
-        st.builds(Series, st.integers(-9, 9), st.integers(1, 9), st.integers(-9, 30)), min_size=1
+        st.builds(PeriodicTimes, st.integers(-9, 9), st.integers(1, 9), st.integers(-9, 30)),
+        min_size=1,
     ),
     steps=st.lists(st.sampled_from([0, 1, 2, 5, 40, 1000]), min_size=1, max_size=9),
 )
 def test_moments_are_found_however_far_times_are_apart(
-    several: list[Series], steps: list[int]
+    several: list[PeriodicTimes], steps: list[int]
 ) -> None:
     times = np.cumsum(steps)
     moments = {
@@ -504,7 +514,9 @@ def _next_opening(asked: TopKRequest, since: int, now: int) -> int:
 
 
 def dominators_of(merits: list[float], labels: list[int]) -> list[int]:
-    """Return how many are better, of the same merit the newer, and leave no earlier; rows in the order of time."""
+    """Return how many are better, of the same merit the newer, and leave no earlier; rows in the
+    order of time.
+    """
     order = ranking(np.array(merits), np.arange(len(merits)), np.arange(len(merits))).tolist()
     counts = [0] * len(merits)
     for place, at in enumerate(order):

@@ -1,4 +1,6 @@
-"""The worked example of the AcquaTop paper (Figures 1, 3, 6 and 7): windows of 9 that slide by 3, from 1 on."""
+"""The worked example of the AcquaTop paper (Figures 1, 3, 6 and 7): windows of 9 that slide by 3,
+from 1 on.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,8 @@ def test_the_predicted_lists_at_9_10_11_and_12() -> None:
     arrive(held, "A", 11, 3.0)
     assert members(held, 1, 2, 3) == ["ECF|", "EFA|", "A|"]  # 6(c): the marks of A are 2 and 3
     arrive(held, "G", 12, 9.0)
-    # 6(d). The text says that the starting marks of C and F grow. Those who leave are F (of W1) and A (of W2).
+    # 6(d). The text says that the starting marks of C and F grow. Those who leave are F (of W1) and
+    # A (of W2).
     assert members(held, 1, 2, 3) == ["GEC|", "GEF|", "GA|"]
     assert names(held.top(1).rows) == "GEC"
     assert names(held.held()) == "GECFA"  # Figure 3
@@ -71,12 +74,13 @@ def test_the_answers(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in STRUCTURES if STRUCTURES[name].changes])
 def test_the_answers_with_user_e_at_10(name: str) -> None:
     """Figure 1(c), with k=1 and n=2."""
-    held = at_9(STRUCTURES[name].build(1, 2, Joined()))
+    scoring = Joined()
+    held = at_9(STRUCTURES[name].build(1, 2, scoring))
     assert names(held.top(0).rows) == "E"
     held.close_before(1)
     arrive(held, "A", 11, 3.0)
     arrive(held, "G", 12, 9.0)
-    held._scoring.values["E"] = 3.0
+    scoring.values["E"] = 3.0
     assert len(held.change(column(["E"]))) == 0
     for window, best in enumerate("EEG", start=1):
         top = held.top(window)
@@ -87,12 +91,13 @@ def test_the_answers_with_user_e_at_10(name: str) -> None:
 
 def test_the_lists_with_user_e_at_10() -> None:
     """Figure 7: with k=1 and n=2, G is in the N-list of W1 and W2, and in the K-list of W3."""
-    held = at_9(SuperMTKN(k=1, n=2, scoring=Joined()))
+    scoring = Joined()
+    held = at_9(SuperMTKN(k=1, n=2, scoring=scoring))
     held.close_before(1)
     arrive(held, "A", 11, 3.0)
     arrive(held, "G", 12, 9.0)
     assert members(held, 1, 2, 3) == ["G|EC", "G|EF", "G|A"]
-    held._scoring.values["E"] = 3.0
+    scoring.values["E"] = 3.0
     held.change(column(["E"]))
     assert members(held, 1, 2, 3) == ["E|GC", "E|GF", "G|A"]
     held.top(1)

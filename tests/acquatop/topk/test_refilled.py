@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -77,7 +78,9 @@ class Place(NamedTuple):
 
 
 class Lossy:
-    """The simplest structure that keeps the contract: each window's best k+n in a list, and what it has dropped."""
+    """The simplest structure that keeps the contract: each window's best k+n in a list, and what it
+    has dropped.
+    """
 
     def __init__(self, k: int, n: int, scoring: Scoring) -> None:
         self.k, self.n, self.scoring = k, n, scoring
@@ -197,18 +200,14 @@ class Lossy:
         }
         return pack("lossy", 1, State(state, {}))
 
-    @classmethod
-    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
+    def resume(self, snapshot: bytes) -> None:
         state = unpack("lossy", 1, snapshot).settings
-        restored = cls(state["k"], state["n"], scoring)
-        restored.rejected, restored.current = state["rejected"], state["current"]
-        restored.kind = np.dtype(state["kind"])
+        self.k, self.n = state["k"], state["n"]
+        self.rejected, self.current = state["rejected"], state["current"]
+        self.kind = np.dtype(state["kind"])
         for window, held in state["windows"]:
-            restored.windows[window] = {each[3]: (merit, Arrival(*each)) for merit, each in held}
-        restored.dropped = {
-            window: (tuple(best), high) for window, (best, high) in state["dropped"]
-        }  # type: ignore[misc]
-        return restored
+            self.windows[window] = {each[3]: (merit, Arrival(*each)) for merit, each in held}
+        self.dropped = {window: (tuple(best), high) for window, (best, high) in state["dropped"]}  # type: ignore[misc]
 
     def _check(self) -> None:
         assert all(window >= self.current for window in self.windows)
@@ -351,12 +350,15 @@ class Run:
     remote: Remote = field(default_factory=lambda: Remote({0: 0.0, 1: 1.0}))
     answers: list[list[tuple[int, float]]] = field(default_factory=list)
     lost: set[int] = field(default_factory=set)
+    clock: Callable[[], float] = field(default_factory=lambda: ticks())
 
     def __post_init__(self) -> None:
         self.truth = Truth(self.k, self.remote)
         controller = Controller(self.k, self.k + self.n)
         make, in_order = self.make(self.k, self.remote), self.make in (by_pane_in_order, by_list)
-        self.refilled = Refilled(make, self.remote, controller, in_order=in_order, clock=ticks())
+        self.refilled = Refilled(
+            make, self.remote, controller, in_order=in_order, clock=lambda: self.clock()
+        )
 
     def name(self, number: int) -> Any:
         return number if self.kind is np.int64 else f"{number:04}"
@@ -459,9 +461,10 @@ def test_it_goes_on_from_a_snapshot_as_if_nothing_had_been(
     for number, step in enumerate(program):
         if number == at:
             whole.refilled._clock, cut.refilled._clock = ticks(), ticks()
-            cut.refilled = Refilled.restore(
-                cut.refilled.snapshot(), cut.remote, make(k, cut.remote), cut.refilled._clock
-            )
+            saved, clock = cut.refilled.snapshot(), cut.refilled._clock
+            cut.refilled = Refilled(make(k, cut.remote), cut.remote, Controller(k, k + n))
+            cut.refilled.resume(saved)
+            cut.refilled._clock = clock
             cut.refilled._check()
         whole.do(step)
         cut.do(step)
@@ -614,10 +617,12 @@ def test_a_structure_that_is_never_certain_is_answered_for(program: list[Step]) 
 def test_what_lies_in_closed_windows_only_is_refused() -> None:
     run = Run(1, 0, by_pane)
     run.do_top(5)
+    content = WindowContent()
+    content.close_before(6)
     with pytest.raises(ValueError, match="are closed"):
         run.refilled.add(3, 5, rows([arrival(3, 10, 1.0)]))
     with pytest.raises(ValueError, match="no open window"):
-        run.refilled._content.append(3, 5, rows([arrival(3, 10, 1.0)]))
+        content.append(3, 5, rows([arrival(3, 10, 1.0)]))
 
 
 def test_k_is_the_controllers() -> None:
@@ -628,44 +633,43 @@ def test_k_is_the_controllers() -> None:
 
 def test_other_bytes_are_refused() -> None:
     run = Run(1, 0, by_pane)
-    for wrong in (b"", b"x", run.refilled._structure.snapshot()):
+    for wrong in (b"", b"x", by_pane(1, run.remote)(0).snapshot()):
         with pytest.raises(SnapshotError):
-            Refilled.restore(wrong, run.remote)
+            Run(1, 0, by_pane).refilled.resume(wrong)
     with pytest.raises(SnapshotError):
-        Refilled.restore(pack("refilled", 1, State({}, {})), run.remote)
+        Run(1, 0, by_pane).refilled.resume(pack("refilled", 1, State({}, {})))
     with pytest.raises(SnapshotError):
-        WindowContent.restore(pack("content", 1, State({}, {})))
-    restored = Refilled.restore(run.refilled.snapshot(), run.remote)
-    assert isinstance(restored._structure, PaneDominance)
+        WindowContent().resume(pack("content", 1, State({}, {})))
 
 
 def test_it_settles_on_a_size_where_scores_keep_falling() -> None:
-    """Re-arrivals at lower scores make holes: with a size that adapts they are refilled now and then only."""
+    """Re-arrivals at lower scores make holes: with a size that adapts they are refilled now and
+    then only.
+    """
     random = np.random.default_rng(3)
     now = [0.0]
     remote = Remote({1: 0.0})
-    refilled = Refilled(by_pane(5, remote), remote, Controller(5, 5), clock=lambda: now[0])
-    rebuild, add = refilled._rebuild, PaneDominance.add
 
-    def costly(n: int) -> None:
-        rebuild(n)
-        now[0] += 100.0
+    class Timed(PaneDominance):
+        """A structure that is costly to make anew, and cheap to keep up."""
 
-    def cheap(self: PaneDominance, first: int, last: int, arrivals: Rows) -> Any:
-        now[0] += len(arrivals)
-        return add(self, first, last, arrivals)
+        def __init__(self, k: int, n: int) -> None:
+            super().__init__(k, n, remote)
+            now[0] += 100.0
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refilled, "_rebuild", costly)
-        patch.setattr(PaneDominance, "add", cheap)
-        for pane in range(120):
-            came = [
-                arrival(pane, int(identity), float(random.random()), at=1)
-                for identity in random.integers(9, 500, 20)
-            ]
-            refilled.add(pane, pane + 9, rows(came))
-            assert refilled.top(pane).certainty is Certainty.EXACT
-            refilled.close_before(pane + 1)
+        def add(self, first: int, last: int, arrivals: Rows) -> Any:
+            now[0] += len(arrivals)
+            return super().add(first, last, arrivals)
+
+    refilled = Refilled(lambda n: Timed(5, n), remote, Controller(5, 5), clock=lambda: now[0])
+    for pane in range(120):
+        came = [
+            arrival(pane, int(identity), float(random.random()), at=1)
+            for identity in random.integers(9, 500, 20)
+        ]
+        refilled.add(pane, pane + 9, rows(came))
+        assert refilled.top(pane).certainty is Certainty.EXACT
+        refilled.close_before(pane + 1)
     assert 0 < refilled.refills < 60
     assert 0 < refilled.n <= 200
 
@@ -727,10 +731,11 @@ def test_the_content_is_what_came_and_is_left(program: list[Step], wide: int) ->
         content._check()
     truth.came = [each for each in truth.came if each.last >= current]
     assert sorted(everything(content)) == sorted((each.first, each.serial) for each in truth.came)
-    restored = WindowContent.restore(content.snapshot())
+    restored = WindowContent()
+    restored.resume(content.snapshot())
     restored._check()
     assert list(everything(restored)) == list(everything(content))
-    assert restored._latest == content._latest
+    assert restored.snapshot() == content.snapshot()
 
 
 def test_the_content_takes_what_its_columns_take() -> None:
@@ -740,8 +745,10 @@ def test_the_content_takes_what_its_columns_take() -> None:
         content.append(0, 2, batch.take(slice(start, start + 1)))
     assert len(content) == 1000
     assert content.nbytes == 1000 * 5 * 8
-    assert len(content._panes[0, 2]) <= 11
-    assert all(chunk.rows.times.base is None for chunk in content._panes[0, 2])
+    assert content.chunks <= 11
+    given = [weakref.ref(column) for column in (batch.times, batch.identities, batch.keys)]
+    del batch
+    assert [each() for each in given] == [None] * 3
 
 
 def test_snapshots_are_read_as_data_only() -> None:

@@ -1,4 +1,6 @@
-"""One battery over all structures for windows that slide at each event: the best by sorting, after every event."""
+"""One battery over all structures for windows that slide at each event: the best by sorting, after
+every event.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,7 @@ from acquatop.topk.papers.sliding.one_by_one import Unfiltered
 from acquatop.topk.papers.sliding.probabilistic import ProbabilisticSkyband
 from acquatop.topk.papers.sliding.relaxed import RelaxedSkyband
 from acquatop.topk.papers.sliding.strict import StrictSkyband
+from acquatop.topk.papers.sliding.trees import Skyband
 from acquatop.topk.sliding.backward_scan import undominated
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import NONE, Changes, SlidingTopK
@@ -53,7 +56,9 @@ def best(merits: list[float], k: int, n: int, position: int) -> list[int]:
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[float]:
-    """Draw merits in an order of any kind: with ties, without merit, infinite, rising, falling, in waves."""
+    """Draw merits in an order of any kind: with ties, without merit, infinite, rising, falling, in
+    waves.
+    """
     size = draw(st.integers(1, 70))
     levels = draw(st.sampled_from([1, 3, 10, 1000]))
     numbers = st.integers(0, levels).map(float)
@@ -215,11 +220,19 @@ def test_a_buffer_has_half_a_window_at_most(name: str, n: int) -> None:
             algorithm(name, 1, n, buffer=wrong)
 
 
+class LongBuffer(Filtered):
+    """A filter with a buffer that is longer than is allowed."""
+
+    def __init__(self, n: int, band: Skyband, before: Skyband, buffer: int) -> None:
+        super().__init__(n, band, before, (n + 1) // 2)
+        self._buffer = buffer
+
+
 def test_with_a_longer_buffer_answers_are_wrong() -> None:
-    # Why the bound is there: with n = 3 and b = 3, what kept an arrival from the best leaves while it still waits.
+    # Why the bound is there: with n = 3 and b = 3, what kept an arrival from the best leaves while
+    # it still waits.
     held = Filtered(3, RelaxedSkyband(1, 0.2), StrictSkyband(1), buffer=2)
     merits = [9.0, 1.0, 0.0, 0.0]
-    held._buffer = 3
     held.add(np.array(merits))
     assert best(merits, 1, 3, position=3) == [1]
     assert held.top().positions.tolist() != [1]
@@ -227,7 +240,8 @@ def test_with_a_longer_buffer_answers_are_wrong() -> None:
 
 @pytest.mark.parametrize("name", FILTERED)
 def test_what_a_filter_held_back_dominates_nothing_newer(name: str) -> None:
-    # The 5 waits until the newer 3 and 4 have come. If it counted against the 3, this would be missed at the end.
+    # The 5 waits until the newer 3 and 4 have come. If it counted against the 3, this would be
+    # missed at the end.
     merits = [9.0, 8.0, 5.0, 0.0, 3.0, 4.0, -1.0, -1.0, -1.0]
     held = algorithm(name, 2, 6, buffer=3)
     for position, merit in enumerate(merits):

@@ -1,4 +1,6 @@
-"""Many queries for the nearest of the last points, beside sorting the window for each after every point."""
+"""Many queries for the nearest of the last points, beside sorting the window for each after every
+point.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,9 @@ def test_the_limit_by_the_sum_of_the_tail_is_the_safer_one(n: int) -> None:
 
 
 def sum_after(n: int, k: int, last: int) -> float:
-    """Return the sum of the bounds of all ranks after one, but for those that are as good as nothing."""
+    """Return the sum of the bounds of all ranks after one, but for those that are as good as
+    nothing.
+    """
     return sum(
         bound
         for rank, bound in takewhile(lambda each: each[1] > 1e-12, bounds(n, k))
@@ -71,7 +73,8 @@ def test_small_windows_have_a_limit_too(n: int, k: int) -> None:
 
 
 def test_the_bound_holds_for_streams_in_random_order() -> None:
-    # How often an event that comes at a rank is among the best later on, against the bound for that rank.
+    # How often an event that comes at a rank is among the best later on, against the bound for that
+    # rank.
     n, k, chance = 60, 3, np.random.default_rng(2)
     came, rose = np.zeros(n + 1), np.zeros(n + 1)
     for _ in range(4_000):
@@ -123,7 +126,7 @@ def test_the_best_of_what_was_let_go_is_known_in_whatever_order_it_goes(
         band.remember((float(merits[position]), position))
         band._check()
     for position in range(8):
-        assert band._gone[0] == max((merits[at], at) for at in range(position, 8))
+        assert band.best_dropped == max((merits[at], at) for at in range(position, 8))
         band.leave(position)
     assert band.certain
 
@@ -133,7 +136,7 @@ def test_a_limit_is_at_least_one() -> None:
         ProbabilisticSkyband(1, 0)
 
 
-# The hybrid -------------------------------------------------------------------------------------------
+# The hybrid ---------------------------------------------------------------------------------------
 
 
 def steps(changes: Changes) -> list[tuple[int, int, int]]:
@@ -143,7 +146,9 @@ def steps(changes: Changes) -> list[tuple[int, int, int]]:
 
 
 def adversary(n: int, size: int, limit: int, k: int) -> FloatArray:
-    """Return a stream made to betray: in random order until what a limit holds has left, then all is worse."""
+    """Return a stream made to betray: in random order until what a limit holds has left, then all
+    is worse.
+    """
     chance = np.random.default_rng(9)
     merits = chance.random(size)
     for start in range(n, size, 3 * n):

@@ -1,9 +1,10 @@
-"""Each known trap of the papers' algorithms by name, over every structure that could fall into it."""
+"""Each known trap of the papers' algorithms by name, over every structure that could fall in."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -31,12 +32,22 @@ ON_LISTS = pytest.mark.parametrize(
     "name", [name for name in STRUCTURES if not name.startswith("pane")]
 )
 SHARP = pytest.mark.parametrize("name", ["super_mtkn", "super_mtkn_distinct"])
-"""Those that remember no more than what was dropped; others may remember the range of a whole pane."""
+"""Those that remember no more than what was dropped; others may remember the range of a pane."""
 NINE_BY_THREE = Windows(width_ms=9, slide_ms=3, t0_ms=1)
 
 
+SCORINGS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""The scoring that each structure was made with."""
+
+
 def make(name: str, k: int, n: int = 0, **values: float) -> Any:
-    return STRUCTURES[name].build(k, n, Joined(values))
+    return make_with(Joined(values), name, k, n)
+
+
+def make_with(scoring: Any, name: str, k: int, n: int = 0) -> Any:
+    held = STRUCTURES[name].build(k, n, scoring)
+    SCORINGS[held] = scoring
+    return held
 
 
 def add(held: Any, windows: Windows, *arrivals: tuple[str, int, float]) -> list[int]:
@@ -53,14 +64,16 @@ def add(held: Any, windows: Windows, *arrivals: tuple[str, int, float]) -> list[
 
 
 def change(held: Any, **values: float) -> list[str]:
-    held._scoring.values.update(values)
+    SCORINGS[held].values.update(values)
     left = held.change(column(values))
     held._check()
     return list(left.identities.tolist())
 
 
 def answer(held: Any, window: int) -> str:
-    """Return the identities of a window's best, with a question mark if they are not certain; close the window."""
+    """Return the identities of a window's best, with a question mark if they are not certain; close
+    the window.
+    """
     found = peek(held.top(window))
     held._check()
     held.close_before(window + 1)
@@ -72,7 +85,7 @@ def peek(top: Top) -> str:
     return "".join(top.rows.identities.tolist()) + "?" * (top.certainty is Certainty.APPROXIMATE)
 
 
-# MinTopk's ------------------------------------------------------------------------------------------
+# MinTopk's ----------------------------------------------------------------------------------------
 
 
 @EACH
@@ -197,7 +210,7 @@ def test_without_a_scoring_the_first_part_is_the_merit(name: str) -> None:
     assert held.top(0).merits.tolist() == [2.0]
 
 
-# AcquaTop's -----------------------------------------------------------------------------------------
+# AcquaTop's ---------------------------------------------------------------------------------------
 
 
 @EACH
@@ -285,7 +298,7 @@ def test_a_part_that_is_no_number_bounds_nothing(name: str) -> None:
         def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
             return super().merits(keys, tuple(map(np.nan_to_num, parts)))
 
-    held = STRUCTURES[name].build(1, 0, Lenient())
+    held = make_with(Lenient(), name, k=1)
     held.add(0, 2, rows_of([Arrival(9, "a", "a", 9.0), Arrival(9, "b", "b", NAN)]))
     assert answer(held, 0) == "a"
     change(held, b=1.0)
@@ -354,7 +367,7 @@ def test_the_low_end_of_a_part_bounds_scores_that_fall_with_it(name: str) -> Non
 
 @EACH_CHANGING
 def test_the_ranges_of_parts_are_those_of_all_that_was_dropped(name: str) -> None:
-    """With a score that multiplies, a worse one may have the part that a new value makes most of."""
+    """If a score multiplies, a worse one may have the part that a new value makes most of."""
 
     class Product(Joined):
         def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
@@ -365,7 +378,7 @@ def test_the_ranges_of_parts_are_those_of_all_that_was_dropped(name: str) -> Non
         ) -> float:
             return INF if keys is None else float((highs[0] * self._of(keys)).max())
 
-    held = STRUCTURES[name].build(1, 0, Product({"a": 9.0, "b": 8.0, "c": 3.0}))
+    held = make_with(Product({"a": 9.0, "b": 8.0, "c": 3.0}), name, k=1)
     held.add(
         0,
         2,
@@ -400,7 +413,7 @@ def test_a_score_that_vanishes_hands_the_arrival_back(name: str) -> None:
     assert change(held, a=NAN) == ["a"]
     assert held.held().identities.tolist() == ["b"]
     assert answer(held, 1) == "b"
-    held._scoring.values["a"] = 0.0
+    SCORINGS[held].values["a"] = 0.0
     held.add(2, 2, rows_of([Arrival(9, "a", "a", 9.0)]))
     assert answer(held, 2) == "a"
 
@@ -468,7 +481,7 @@ def test_a_smaller_n_drops_and_remembers_a_greater_one_makes_room(name: str) -> 
         held.resize(-1)
 
 
-# All structures' ------------------------------------------------------------------------------------
+# All structures' ----------------------------------------------------------------------------------
 
 
 @EACH
@@ -484,7 +497,9 @@ def test_not_a_number_is_no_score(name: str) -> None:
         refuse(rejected, arrivals)
     assert held.rejected == 2
     assert answer(held, 0) == "b"
-    assert type(held).restore(held.snapshot(), Joined()).rejected == 2
+    again = make(name, k=2)
+    again.resume(held.snapshot())
+    assert again.rejected == 2
 
 
 @EACH
@@ -568,7 +583,8 @@ def test_identities_may_be_numbers_or_text_and_what_is_carried_comes_back(name: 
         held = make(name, k=1)
         arrivals = rows_of([Arrival(5, identity, identity, 1.0, 0.25, 17)])
         held.add(0, 1, arrivals)
-        restored = type(held).restore(held.snapshot(), Joined())
+        restored = make(name, k=1)
+        restored.resume(held.snapshot())
         for each in (held.top(0).rows, restored.top(0).rows, restored.held()):
             assert each.identities.tolist() == each.keys.tolist() == [identity]
             assert [part.tolist() for part in each.parts] == [[1.0], [0.25]]
@@ -588,7 +604,9 @@ def test_fixed_width_text_is_never_cut_short(name: str) -> None:
                 rows.times, np.array([identity]), np.array([identity]), rows.parts, rows.carried
             ),
         )
-    held = type(held).restore(held.snapshot(), Joined())
+    saved = held.snapshot()
+    held = make(name, k=2)
+    held.resume(saved)
     assert held.top(0).rows.identities.tolist() == ["a much longer one", "a"]
 
 
@@ -600,10 +618,11 @@ def test_other_bytes_are_no_snapshot(name: str) -> None:
     others = [b"", b"other", snapshot[:30], snapshot.replace(b'"version": 1', b'"version": 0')]
     for other in others:
         with pytest.raises(SnapshotError):
-            type(held).restore(other, Joined())
-    for kind in {type(make(other, k=1)) for other in STRUCTURES} - {type(held)}:
+            make(name, k=1).resume(other)
+    others_of_kinds = {type(each): each for each in (make(other, k=1) for other in STRUCTURES)}
+    for kind in set(others_of_kinds) - {type(held)}:
         with pytest.raises(SnapshotError, match="this is a snapshot of"):
-            kind.restore(snapshot, Joined())
+            others_of_kinds[kind].resume(snapshot)
 
 
 @EACH
@@ -611,7 +630,7 @@ def test_a_snapshot_whose_end_is_missing_says_so(name: str) -> None:
     held = make(name, k=1)
     add(held, NINE_BY_THREE, ("a", 9, 9.0))
     with pytest.raises(SnapshotError):
-        type(held).restore(held.snapshot()[:-20], Joined())
+        make(name, k=1).resume(held.snapshot()[:-20])
 
 
 @EACH

@@ -1,6 +1,8 @@
-"""Kills of who receives, of the broker and of the network: no message is lost, and none is there twice.
+"""Kills of who receives, of the broker and of the network: no message is lost, and none is there
+twice.
 
-Messages are equal to many others, so that nothing but what MQTT says of them tells that one comes again.
+Messages are equal to many others, so that nothing but what MQTT says of them tells that one comes
+again.
 """
 
 from __future__ import annotations
@@ -33,10 +35,15 @@ AT_A_TIME = 150
 
 
 class Plant:
-    """A broker that keeps what it has, a network that fails, a receiver that is killed, and what was said."""
+    """A broker that keeps what it has, a network that fails, a receiver that is killed, and what
+    was said.
+    """
 
     def __init__(self, folder: Path, qos: int, version: str) -> None:
-        keeping = f"persistence true\npersistence_location {folder}/\nautosave_interval 0\nmax_queued_messages 0"
+        keeping = (
+            f"persistence true\npersistence_location {folder}/\nautosave_interval "
+            "0\nmax_queued_messages 0"
+        )
         self.broker = Mosquitto(folder, settings=keeping, log="information")
         self.proxy = Proxy(self.broker.port)
         self.said: list[bytes] = []
@@ -71,7 +78,9 @@ class Plant:
         self.said += new
 
     def crash_broker(self) -> None:
-        """Let the broker write down what it has, and kill it: what it is told but has not written it must forget."""
+        """Let the broker write down what it has, and kill it: what it is told but has not written
+        it must forget.
+        """
         before = self._kept.stat().st_mtime_ns if self._kept.exists() else 0
         self.broker.save()
         until(lambda: self._kept.exists() and self._kept.stat().st_mtime_ns != before)

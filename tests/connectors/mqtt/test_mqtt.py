@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from connectors import ConnectorError
 from connectors.live import LEAST_LOG_BYTES, LiveReader
 from connectors.mqtt import MqttDataSource
 from examples.server_process import free_port
-from tests.support.faults import CERTIFICATE
+from tests.support.certificate import CERTIFICATE
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto
 from tests.support.mqtt.proxy import Proxy
 from tests.support.mqtt.publisher import Publisher
@@ -221,7 +222,9 @@ def test_who_we_are_is_told_to_the_broker_alone(
     who = {"userVariable": "PLANT_USER", "passwordVariable": "PLANT_PASSWORD"}
     with reading(tmp_path / "known", broker.guarded_port, **who) as reader:
         until(lambda: reader.latestOffset(reader.initialOffset(), ALL) is not None)
-        assert PASSWORD not in repr(vars(reader._options)) + repr(reader._source)
+    sent = pickle.dumps(opened(tmp_path / "sent", broker.guarded_port, **who))
+    assert b"PLANT_PASSWORD" in sent
+    assert PASSWORD.encode() not in sent
     monkeypatch.setenv("PLANT_PASSWORD", "guessed-word")
     with (
         pytest.raises(
@@ -250,7 +253,9 @@ def test_tls_is_spoken_to_brokers_that_can_be_trusted(
 
 
 def signed(folder: Path, name: str, signer: Path | None = None) -> Path:
-    """Make a certificate, signed by another's key or its own, and return the file that holds it and its key."""
+    """Make a certificate, signed by another's key or its own, and return the file that holds it and
+    its key.
+    """
     key, certificate, whole = (folder / f"{name}.{kind}" for kind in ("key", "crt", "pem"))
     command = [
         "openssl",

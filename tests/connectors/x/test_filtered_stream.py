@@ -1,4 +1,6 @@
-"""The filtered stream against a real server that behaves as X's documentation says, and as it should not."""
+"""The filtered stream against a real server that behaves as X's documentation says, and as it
+should not.
+"""
 
 from __future__ import annotations
 

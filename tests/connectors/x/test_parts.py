@@ -15,8 +15,8 @@ from connectors import ConnectorError
 from connectors.x import XDataSource
 from connectors.x_api.api import URL, check_url
 from connectors.x_api.connection import words_of
-from connectors.x_api.framing import LineSplitter
-from connectors.x_api.recent import RecentIds
+from connectors.x_api.line_splitter import LineSplitter
+from connectors.x_api.recent_ids import RecentIds
 from connectors.x_api.rules import LONGEST_TAG, Change, Rule, change_of, rules_of
 from connectors.x_api.token import Token
 

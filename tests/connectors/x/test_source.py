@@ -7,7 +7,6 @@ import os
 import threading
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from connectors.x import XDataSource
@@ -18,7 +17,6 @@ SEEN_BY_SPARK = "HOME"
 """A variable that the JVM has from its start, whose value stands in for a token."""
 
 
-@pytest.mark.spark
 def test_plain_pyspark_reads_the_stream(spark: SparkSession, tmp_path: Path) -> None:
     spark.dataSource.register(XDataSource)
     options = {"log": str(tmp_path / "log"), "tokenVariable": SEEN_BY_SPARK}

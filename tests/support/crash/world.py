@@ -49,9 +49,10 @@ _TABLE = """
 remote = "table"
 path = "{folder}/ranks.csv"
 time = "t"
-mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ ":rank" = {{ field = "rank", datatype = "xsd:integer" }} }} }}
+mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ \
+":rank" = {{ field = "rank", datatype = "xsd:integer" }} }} }}
 refresh = {{ n = 2, items = 3, requests = 1, deadline = "60s" }}
-"""  # noqa: E501
+"""
 
 _HINT = 'strategy = "shared-skyline"'
 _SCORED = "SELECT ?e (?m * 1 AS ?score) FROM NAMED WINDOW :w ON :shared"

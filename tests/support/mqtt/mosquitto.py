@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
 from pathlib import Path
 
+from examples.mosquitto import PLACES
 from examples.server_process import ATTEMPTS, free_ports, is_taken
-from tests.support.faults import CERTIFICATE
+from tests.support.certificate import CERTIFICATE
 
-_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
-MOSQUITTO = shutil.which("mosquitto", path=_PATH)
-PASSWD = shutil.which("mosquitto_passwd", path=_PATH)
+MOSQUITTO = shutil.which("mosquitto", path=PLACES)
+PASSWD = shutil.which("mosquitto_passwd", path=PLACES)
 USER, PASSWORD = "ann", "xyzzy-plugh"
 
 
@@ -58,7 +57,8 @@ class Mosquitto:
             f"listener {self.port} 127.0.0.1\nallow_anonymous true\n"
             f"listener {self.guarded_port} 127.0.0.1\nallow_anonymous false\n"
             f"password_file {passwords}\nacl_file {access}\n"
-            f"listener {self.tls_port} 127.0.0.1\nallow_anonymous true\ncertfile {CERTIFICATE}\nkeyfile {CERTIFICATE}\n"
+            f"listener {self.tls_port} 127.0.0.1\nallow_anonymous true\ncertfile {CERTIFICATE}\n"
+            f"keyfile {CERTIFICATE}\n"
             f"{self._tls}\n"
         )
 

@@ -29,7 +29,9 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def at(self, way: Way, count: int, action: Callable[[], None]) -> None:
-        """Do something when so many more bytes have gone one way, and let none after them through."""
+        """Do something when so many more bytes have gone one way,
+        and let none after them through.
+        """
         self.happened.clear()
         with self._lock:
             self._left[way] = (count, action)

@@ -342,7 +342,9 @@ class Replay:
                     self.remote.followers[key] = self.random.randint(0, 2 * self.shape.values)
 
     def answers(self) -> Iterator[Any]:
-        """Yield the answers, time going on step by step, each post handed in at some step before it is due, or late."""
+        """Yield the answers, time going on step by step,
+        each post handed in at some step before it is due, or late.
+        """
         waiting = sorted(self.posts, key=lambda each: each.t)
         for watermark in range(SPAN + 2 * self.shape.width):
             due = [each for each in waiting if each.t <= watermark or self.random.random() < 0.05]
@@ -458,7 +460,9 @@ class Replay:
         assert [row.score for row in answer.rows] == pytest.approx(expected)
 
     def reach(self, answer: Answer) -> float:
-        """Return the best merit that a key of the window with no value from the remote could have."""
+        """Return the best merit that a key of the window with no value
+        from the remote could have.
+        """
         rows, _ = self.columns(answer.opens_ms, answer.closes_ms)
         unknown = [key for key in rows if self.query.maintainer.store.rows([text_of(key)])[0] < 0]
         scores = [score for key in unknown if (score := self.own_score(rows[key])) is not None]

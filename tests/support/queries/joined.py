@@ -57,7 +57,9 @@ class Shape:
         return 1 if self.descending else -1
 
     def cannot_reach(self, answer: Answer, mentions: int) -> bool:
-        """Say whether a user with these mentions stays below all results, however many follow her."""
+        """Say whether a user with these mentions stays below all results,
+        however many follow her.
+        """
         best = 2 * mentions + (8 if self.descending else 0)
         return (
             self.bounded and len(answer.rows) == self.k and best < self.sign * answer.rows[-1].score
@@ -144,7 +146,9 @@ class Replay:
                     self.remote.followers[user] = self.random.randint(0, 2 * self.shape.values)
 
     def answers(self) -> Iterator[Answer]:
-        """Yield the answers, time going on step by step, each event handed in at some step before it is due."""
+        """Yield the answers, time going on step by step,
+        each event handed in at some step before it is due.
+        """
         waiting = sorted(self.events, key=lambda each: each.t)
         for watermark in range(SPAN + 2 * self.shape.width):
             due = [each for each in waiting if each.t <= watermark or self.random.random() < 0.05]

@@ -36,12 +36,15 @@ PEOPLE = "SERVICE :people { ?s :friend ?f }"
 
 QUERIES = [
     f"SELECT ?s ?p ?r {V} WHERE {{ WINDOW :v {{ ?s :p ?p OPTIONAL {{ ?s :r ?r }} }} }}",
-    f"SELECT ?s (SUM(?q) AS ?sum) (COUNT(*) AS ?n) {V} WHERE {{ WINDOW :v {{ ?s :p ?p ; :q ?q }} }} GROUP BY ?s",
+    f"SELECT ?s (SUM(?q) AS ?sum) (COUNT(*) AS ?n) {V} WHERE {{ WINDOW :v "
+    f"{{ ?s :p ?p ; :q ?q }} }} GROUP BY ?s",
     f"SELECT ?s ?f {V} WHERE {{ WINDOW :v {{ ?s :p ?p }} {PEOPLE} }}",
     f"SELECT DISTINCT ?f {V} WHERE {{ WINDOW :v {{ ?s ?x ?p }} OPTIONAL {{ {PEOPLE} }} }}",
-    f"SELECT ?s ?t {V} {W} WHERE {{ WINDOW :v {{ ?s :p ?p }} WINDOW :w {{ ?t :p ?p }} FILTER(?s != ?t) }}",
+    f"SELECT ?s ?t {V} {W} WHERE {{ WINDOW :v {{ ?s :p ?p }} WINDOW :w {{ ?t :p ?p }} "
+    f"FILTER(?s != ?t) }}",
     f"SELECT * {V} {W} WHERE {{ WINDOW :v {{ ?s :p ?p }} MINUS {{ WINDOW :w {{ ?s :p ?p }} }} }}",
-    f"SELECT ?s {V} {W} WHERE {{ {{ WINDOW :v {{ ?s :p 1 }} }} UNION {{ WINDOW :w {{ ?s :p 2 }} }} }}",
+    f"SELECT ?s {V} {W} WHERE {{ {{ WINDOW :v {{ ?s :p 1 }} }} UNION {{ WINDOW :w "
+    f"{{ ?s :p 2 }} }} }}",
     f"SELECT ?s {W} WHERE {{ WINDOW :w {{ ?s :p ?p }} MINUS {{ {PEOPLE} }} }}",
     f"ASK {V} WHERE {{ WINDOW :v {{ ?s :p ?p ; :r 'x' }} }}",
     f"CONSTRUCT {{ ?s :knows ?f . ?f :p ?p }} {V} WHERE {{ WINDOW :v {{ ?s :p ?p }} {PEOPLE} }}",
@@ -133,7 +136,9 @@ class Replay:
         )
 
     def answers(self, cut_seed: int, *, changes: bool = False) -> Iterator[Answer]:
-        """Yield the answers, each stream cut into batches by chance and out of order as far as the lateness goes."""
+        """Yield the answers, each stream cut into batches by chance and out of order as far
+        as the lateness goes.
+        """
         chance = random.Random(cut_seed)
         query, _ = at_work(self.bound, self.remote, load=self.shape.load)
         lateness = self.shape.lateness

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from rspql.plan import Aggregate, AggregateColumn
+from rspql.plan import AggregateColumn, Aggregation
 
 Number = int | float
 
@@ -19,7 +19,7 @@ Rows = dict[Any, tuple[tuple[Any, str], ...]]
 """For each key its columns, each a value and its datatype."""
 
 
-def meant(aggregate: Aggregate, solutions: Iterable[Solution]) -> Rows:
+def meant(aggregate: Aggregation, solutions: Iterable[Solution]) -> Rows:
     """Return what a plan says of a window's solutions, one for each record that matches."""
     distinct = {tuple(each[name] for name in aggregate.identity): each for each in solutions}
     groups: dict[Any, list[Solution]] = {}

@@ -7,7 +7,8 @@ SELECT * WHERE { }
 SELECT*{?s?p?o}
 BASE <http://example.org/> PREFIX : <> PREFIX a.b-c: <x#> SELECT ?x { ?x a.b-c:y.z :o }
 SELECT $x { $x <p> ?y ; ; <q> ?z ; . }
-SELECT * { ?s <p> 1, 1.0, 1e0, .5, +1, -1.5, .5E-3, true, FALSE, 'a', "b"@en-GB, '''c''', \"\"\"d"e\"\"\"^^<t> }
+SELECT * { ?s <p> 1, 1.0, 1e0, .5, +1, -1.5, .5E-3, true, FALSE, 'a', "b"@en-GB, '''c''', \
+\"\"\"d"e\"\"\"^^<t> }
 SELECT * { ?s <p> '''a''b\\n\\\\''' , "\\t\\b\\n\\r\\f\\"\\'\\\\" }
 SELECT * { ?s <p> "\\u00e9\\U0001F600" ; <\\u00e9> ?\\u0061 }
 SELECT * { ?größe <p> ?Ωx . ?_1 <p> ?1a }
@@ -22,16 +23,22 @@ SELECT * { FILTER(?x<?y) FILTER (?x = -1 || ?x != +2 && !?y || ?x*-1/2-3+4 <= ?z
 SELECT * { FILTER(?x -1*2/3 = ?y +1.0-2e0) }
 SELECT * { FILTER(?x IN () && ?x NOT IN (1, ?y) && EXISTS { ?s ?p ?o } && NOT EXISTS {}) }
 SELECT * { FILTER REGEX(?x, "a", "i") FILTER <f>() FILTER <f>(DISTINCT 1, 2) FILTER(<i>) }
-SELECT (IF(BOUND(?x), COALESCE(?x, 1), CONCAT()) AS ?y) (NOW() AS ?z) (BNODE() AS ?b) (BNODE("l") AS ?c) { }
-SELECT (REPLACE(?x, "a", "b") AS ?y) (REPLACE(?x, "a", "b", "i") AS ?z) (SUBSTR(?x, 1) AS ?v) (RAND( ) AS ?w) { }
+SELECT (IF(BOUND(?x), COALESCE(?x, 1), CONCAT()) AS ?y) (NOW() AS ?z) (BNODE() AS ?b) \
+(BNODE("l") AS ?c) { }
+SELECT (REPLACE(?x, "a", "b") AS ?y) (REPLACE(?x, "a", "b", "i") AS ?z) (SUBSTR(?x, 1) AS \
+?v) (RAND( ) AS ?w) { }
 SELECT (COUNT(*) AS ?c) (COUNT(DISTINCT *) AS ?d) (SUM(DISTINCT ?x + 1) AS ?e) { }
-SELECT (GROUP_CONCAT(?x) AS ?c) (GROUP_CONCAT(DISTINCT ?x ; SEPARATOR = ", ") AS ?d) (SAMPLE(?x) AS ?e) { }
-SELECT ?x ?k (MIN(?y) AS ?m) (?m + 1 AS ?n) { } GROUP BY ?x STR(?y) (?z + 1 AS ?k) <f>(?z) HAVING (?k > 1) (?m < 2)
+SELECT (GROUP_CONCAT(?x) AS ?c) (GROUP_CONCAT(DISTINCT ?x ; SEPARATOR = ", ") AS ?d) \
+(SAMPLE(?x) AS ?e) { }
+SELECT ?x ?k (MIN(?y) AS ?m) (?m + 1 AS ?n) { } GROUP BY ?x STR(?y) (?z + 1 AS ?k) \
+<f>(?z) HAVING (?k > 1) (?m < 2)
 SELECT ?x { } ORDER BY ?x ASC(?y) DESC(?x + 1) (?z) STRLEN(?x) <f>(?x) LIMIT 1 OFFSET 2
 SELECT DISTINCT ?x { } OFFSET 2 LIMIT 1 VALUES ?y { 1 UNDEF }
-SELECT REDUCED ?x { VALUES (?x ?y) { (1 UNDEF) (<a> "b"@en) } VALUES () { () } VALUES ?z { } VALUES (?w) { } }
+SELECT REDUCED ?x { VALUES (?x ?y) { (1 UNDEF) (<a> "b"@en) } VALUES () { () } VALUES ?z \
+{ } VALUES (?w) { } }
 SELECT ?x { { SELECT ?y { ?y <p> 1 } LIMIT 1 } { SELECT (COUNT(*) AS ?n) { } } BIND(1 AS ?x) }
-SELECT ?x FROM <a> FROM NAMED <b> { GRAPH ?g { ?x ?y ?z } GRAPH <g> { } MINUS { } OPTIONAL { OPTIONAL { } } }
+SELECT ?x FROM <a> FROM NAMED <b> { GRAPH ?g { ?x ?y ?z } GRAPH <g> { } MINUS { } \
+OPTIONAL { OPTIONAL { } } }
 SELECT ?x { SERVICE SILENT <s> { ?x ?y ?z } SERVICE ?s { } }
 SELECT ?x { ?x <p> ?y BIND(?y AS ?z) ?x <q> ?z . }
 PREFIX : <x> SELECT * { ?s <p> true.:y <p> 2 } VALUES ?x {UNDEF-1}
@@ -45,7 +52,8 @@ CONSTRUCT { } WHERE { }
 CONSTRUCT { ?s ?p [ <q> (1 2) ] . _:a <p> _:a } { ?s ?p ?o . _:a <p> ?o }
 CONSTRUCT WHERE { ?s ?p ?o ; <p> <q> . } LIMIT 1
 CONSTRUCT FROM <g> WHERE { }
-prefix select: <s#> Select ?select { ?select select:where select:select , select:FILTER } oRDER bY ?select
+prefix select: <s#> Select ?select { ?select select:where select:select , select:FILTER } \
+oRDER bY ?select
 """.strip().split("\n")
 
 

@@ -46,15 +46,17 @@ export const many = (count, one, more = `${one}s`) => `${number(count)} ${count 
 export const total = (counts) => Object.values(counts).reduce((sum, each) => sum + each, 0);
 
 /** Return a text about a query's items so far, and the bad ones. Empty before the first item. */
-export function came({ streams }) {
+export function came({ streams, unanswered }) {
   const items = streams.reduce((sum, each) => sum + each.items, 0);
   if (!items) return "";
+  const windows = total(unanswered.windows);
+  const lost = windows ? `; ${many(windows, "window")} without an answer: ${unanswered.last.message}` : "";
   const bad = {};
   for (const [reason, count] of streams.flatMap((each) => Object.entries(each.bad))) {
     bad[reason] = (bad[reason] ?? 0) + count;
   }
   const reason = Object.keys(bad).length > 1 ? `, mostly: ${mostly(bad)}` : `: ${mostly(bad)}`;
-  return `${many(items, "item")} came, ${total(bad) ? `${number(total(bad))} of them bad${reason}` : "all good"}`;
+  return `${many(items, "item")} came, ${total(bad) ? `${number(total(bad))} of them bad${reason}` : "all good"}${lost}`;
 }
 
 /** Return the commonest reason. */

@@ -93,7 +93,9 @@ class Layout:
     """Columns of a structure's arrivals, to convert rows to candidates and back.
 
     >>> layout = Layout.of(Rows(np.array([7]), np.array(["a"]), np.array([3]), (np.array([0.5]),)))
-    >>> [candidate] = layout.candidates(layout.empty, np.empty(0), 0, 0) or [Candidate("b", 4, 8, 2.0, 0, 0, (1.5,))]
+    >>> [candidate] = layout.candidates(layout.empty, np.empty(0), 0, 0) or [
+    ...     Candidate("b", 4, 8, 2.0, 0, 0, (1.5,))
+    ... ]
     >>> layout.rows([candidate]).keys
     array([4])
     """

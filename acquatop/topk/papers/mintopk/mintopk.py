@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sortedcontainers import SortedKeyList
@@ -46,7 +46,11 @@ class MinTopk(Steady):
     W·k. Of arrivals only in future windows, at most k of each pane are held.
 
     >>> held = MinTopk(k=2)
-    >>> rejected = held.add(0, 1, Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)))
+    >>> rejected = held.add(
+    ...     0,
+    ...     1,
+    ...     Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)),
+    ... )
     >>> held.top(0).rows.identities.tolist(), len(held)
     (['c', 'b'], 2)
     """
@@ -70,7 +74,8 @@ class MinTopk(Steady):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
             raise ValueError(
-                f"the windows {first} to {last} are closed: the oldest that is open is {self._current}"
+                f"the windows {first} to {last} are closed: the oldest that is open is "
+                f"{self._current}"
             )
         self._layout = self._layout.widened(arrivals)
         merits = self._scoring.merits(arrivals.keys, arrivals.parts)
@@ -191,20 +196,21 @@ class MinTopk(Steady):
         tables = {"list": self._layout.table(self._list), "ahead": self._layout.table(ahead)}
         return pack(_KIND, _VERSION, State(settings, tables))
 
-    @classmethod
-    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added.
+
+        Raise ``SnapshotError`` for any other bytes.
+        """
         state = unpack(_KIND, _VERSION, snapshot)
-        restored = cls(state.settings["k"], scoring)
-        restored.rejected, restored._current = state.settings["rejected"], state.settings["current"]
-        restored._layout = Layout.of_settings(state.settings["layout"])
-        for candidate in restored._layout.of_table(state.tables["list"]):
-            restored._list.add(candidate)
+        self.k = state.settings["k"]
+        self.rejected, self._current = state.settings["rejected"], state.settings["current"]
+        self._layout = Layout.of_settings(state.settings["layout"])
+        for candidate in self._layout.of_table(state.tables["list"]):
+            self._list.add(candidate)
             for window in range(candidate.start, candidate.last + 1):
-                restored._count_up(window)
-        for candidate in restored._layout.of_table(state.tables["ahead"]):
-            restored._ahead.setdefault((candidate.first, candidate.last), []).append(candidate)
-        return restored
+                self._count_up(window)
+        for candidate in self._layout.of_table(state.tables["ahead"]):
+            self._ahead.setdefault((candidate.first, candidate.last), []).append(candidate)
 
     def _check(self) -> None:
         """Assert every invariant. O(L·W)."""

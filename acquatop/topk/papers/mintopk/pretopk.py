@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect, insort
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,11 @@ class PreTopk(Steady):
     An answer takes O(k). At most k are held of each window.
 
     >>> held = PreTopk(k=2)
-    >>> rejected = held.add(0, 1, Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)))
+    >>> rejected = held.add(
+    ...     0,
+    ...     1,
+    ...     Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)),
+    ... )
     >>> held.top(0).rows.identities.tolist(), len(held)
     (['c', 'b'], 2)
     """
@@ -50,7 +54,8 @@ class PreTopk(Steady):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
             raise ValueError(
-                f"the windows {first} to {last} are closed: the oldest that is open is {self._current}"
+                f"the windows {first} to {last} are closed: the oldest that is open is "
+                f"{self._current}"
             )
         self._layout = self._layout.widened(arrivals)
         merits = self._scoring.merits(arrivals.keys, arrivals.parts)
@@ -116,16 +121,17 @@ class PreTopk(Steady):
         settings["layout"] = self._layout.settings()
         return pack(_KIND, _VERSION, State(settings, {"held": self._layout.table(self._all())}))
 
-    @classmethod
-    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added.
+
+        Raise ``SnapshotError`` for any other bytes.
+        """
         state = unpack(_KIND, _VERSION, snapshot)
-        restored = cls(state.settings["k"], scoring)
-        restored.rejected, restored._current = state.settings["rejected"], state.settings["current"]
-        restored._layout = Layout.of_settings(state.settings["layout"])
-        for candidate in restored._layout.of_table(state.tables["held"]):
-            restored._insert(candidate)
-        return restored
+        self.k = state.settings["k"]
+        self.rejected, self._current = state.settings["rejected"], state.settings["current"]
+        self._layout = Layout.of_settings(state.settings["layout"])
+        for candidate in self._layout.of_table(state.tables["held"]):
+            self._insert(candidate)
 
     def _check(self) -> None:
         """Assert every invariant. O(W·k)."""

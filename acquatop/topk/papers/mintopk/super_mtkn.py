@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sortedcontainers import SortedKeyList
@@ -54,8 +54,16 @@ class SuperMTKN:
     with ``distinct``, for identities that never come again, only the best K+N of each pane.
 
     >>> held = SuperMTKN(k=1, n=1)
-    >>> rejected = held.add(0, 1, Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)))
-    >>> held.top(0).rows.identities.tolist(), held.top(0).certainty.value, held.held().identities.tolist()
+    >>> rejected = held.add(
+    ...     0,
+    ...     1,
+    ...     Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)),
+    ... )
+    >>> (
+    ...     held.top(0).rows.identities.tolist(),
+    ...     held.top(0).certainty.value,
+    ...     held.held().identities.tolist(),
+    ... )
     (['c'], 'exact', ['c', 'b'])
     """
 
@@ -90,7 +98,8 @@ class SuperMTKN:
             return np.empty(0, dtype=np.int64)
         if last < self._current:
             raise ValueError(
-                f"the windows {first} to {last} are closed: the oldest that is open is {self._current}"
+                f"the windows {first} to {last} are closed: the oldest that is open is "
+                f"{self._current}"
             )
         self._layout = self._layout.widened(arrivals)
         self._identities_are_keys &= np.array_equal(arrivals.identities, arrivals.keys)
@@ -369,25 +378,26 @@ class SuperMTKN:
             ),
         )
 
-    @classmethod
-    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added.
+
+        Raise ``SnapshotError`` for any other bytes.
+        """
         state = unpack(_KIND, _VERSION, snapshot)
         settings = state.settings
-        restored = cls(settings["k"], settings["n"], scoring, distinct=settings["distinct"])
-        restored.rejected = settings["rejected"]
-        restored._identities_are_keys = settings["identities_are_keys"]
-        restored._current = settings["current"]
-        restored._layout = Layout.of_settings(settings["layout"])
+        self.k, self.n, self._distinct = settings["k"], settings["n"], settings["distinct"]
+        self.rejected = settings["rejected"]
+        self._identities_are_keys = settings["identities_are_keys"]
+        self._current = settings["current"]
+        self._layout = Layout.of_settings(settings["layout"])
         for window, best, lows, highs in settings["dropped"]:
             rank = tuple(tuple(each) if isinstance(each, list) else each for each in best)
-            restored._dropped[window] = Dropped(rank, _tuple(lows), _tuple(highs))
-        for candidate in restored._layout.of_table(state.tables["list"]):
-            restored._put_in(candidate)
-        for candidate in restored._layout.of_table(state.tables["panes"]):
-            pane = restored._panes.setdefault((candidate.first, candidate.last), {})
+            self._dropped[window] = Dropped(rank, _tuple(lows), _tuple(highs))
+        for candidate in self._layout.of_table(state.tables["list"]):
+            self._put_in(candidate)
+        for candidate in self._layout.of_table(state.tables["panes"]):
+            pane = self._panes.setdefault((candidate.first, candidate.last), {})
             pane[candidate.identity] = candidate
-        return restored
 
     def _check(self) -> None:
         """Assert every invariant. O(L·W)."""

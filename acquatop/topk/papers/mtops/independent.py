@@ -9,9 +9,9 @@ import numpy as np
 
 from acquatop.topk.contract import FirstPart, IntArray, Rows, Scoring, Top
 from acquatop.topk.pane_dominance import PaneDominance
-from acquatop.topk.shared.ahead import score
 from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.meta_query import MetaQuery
+from acquatop.topk.shared.pending_arrivals import score
 from acquatop.windows import Windows
 
 
@@ -30,7 +30,10 @@ class Independent:
     Costs and memory are those of a single query, times the number of queries.
 
     >>> held, at = Independent(since=0), np.arange(1, 5)
-    >>> held.join("wide", TopKRequest(Windows(4, 4, 0), 2)), held.join("narrow", TopKRequest(Windows(2, 2, 0), 1))
+    >>> (
+    ...     held.join("wide", TopKRequest(Windows(4, 4, 0), 2)),
+    ...     held.join("narrow", TopKRequest(Windows(2, 2, 0), 1)),
+    ... )
     (0, 0)
     >>> _ = held.add(Rows(at, at, at, (np.array([9.0, 7.0, 1.0, 2.0]),)))
     >>> [(name, top.merits.tolist()) for name, top in held.advance(4)]

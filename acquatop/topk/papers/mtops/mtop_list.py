@@ -39,7 +39,10 @@ class MTopList(PredictedViews):
     >>> from acquatop.topk.shared.contract import TopKRequest
     >>> from acquatop.windows import Windows
     >>> held, at = MTopList(since=0), np.arange(1, 5)
-    >>> held.join("wide", TopKRequest(Windows(4, 4, 0), 2)), held.join("narrow", TopKRequest(Windows(2, 2, 0), 1))
+    >>> (
+    ...     held.join("wide", TopKRequest(Windows(4, 4, 0), 2)),
+    ...     held.join("narrow", TopKRequest(Windows(2, 2, 0), 1)),
+    ... )
     (0, 0)
     >>> _ = held.add(Rows(at, at, at, (np.array([9.0, 7.0, 1.0, 2.0]),)))
     >>> [(name, top.merits.tolist()) for name, top in held.advance(4)]

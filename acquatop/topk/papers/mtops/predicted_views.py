@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from sortedcontainers import SortedDict
 
-from acquatop.topk.contract import NO_ROWS, FirstPart, IntArray, Rows, Scoring, Top
+from acquatop.topk.contract import NO_ROWS, Rows, Scoring, Top
 from acquatop.topk.papers.mintopk.candidate import Rank
 from acquatop.topk.row_pool import RowPool
-from acquatop.topk.shared.ahead import Ahead, score
-from acquatop.topk.shared.contract import TopKRequest
-from acquatop.topk.shared.meta_query import DueWindow, MetaQuery
-from acquatop.topk.shared.moments import BEFORE_ALL
+from acquatop.topk.shared.meta_query import DueWindow
+from acquatop.topk.shared.periodic_times import BEFORE_ALL
+from acquatop.topk.shared.shared_arrivals import SharedArrivals
 
 _ROOM = 65_536
 
@@ -35,7 +34,7 @@ def rank_of(entry: Entry) -> Rank:
     return entry.rank
 
 
-class PredictedViews(ABC):
+class PredictedViews(SharedArrivals, ABC):
     """The predicted top k of every view: of all arrivals after the opening of some window.
 
     A view begins with the first arrival after that moment, and ends when the last window that
@@ -45,10 +44,7 @@ class PredictedViews(ABC):
     """
 
     def __init__(self, since: int, scoring: Scoring | None = None) -> None:
-        self.meta = MetaQuery(since)
-        self.rejected = 0
-        self._scoring = scoring or FirstPart()
-        self._ahead = Ahead(_ROOM)
+        super().__init__(since, scoring, _ROOM)
         self._pool = RowPool()
         self._entries: dict[int, Entry] = {}
         self._ks: SortedDict[int, int] = SortedDict()
@@ -56,31 +52,14 @@ class PredictedViews(ABC):
 
     # Queries --------------------------------------------------------------------------------------
 
-    def join(self, name: str, asked: TopKRequest) -> int:
-        """Add a query; return the first of its windows that is answered."""
-        return self.meta.join(name, asked)
-
     def leave(self, name: str) -> None:
         """Remove a query."""
         self.meta.leave(name)
         for opens in list(self._ks):
             self._fit(opens)
 
-    # Arrivals -------------------------------------------------------------------------------------
-
-    def add(self, arrivals: Rows) -> IntArray:
-        """Add arrivals and return the positions of the rejected: those without a merit."""
-        if not len(arrivals):
-            return np.empty(0, dtype=np.int64)
-        scored, rejected = score(self._scoring, arrivals, self.meta.now)
-        self.rejected += len(rejected)
-        self.meta.note(int(arrivals.times.max()))
-        self._ahead.append(scored.merits, scored.rows)
-        self._ahead.thin(self.meta.most, self.meta.ends)
-        return rejected
-
     def _insert_until(self, closes: int) -> None:
-        taken = self._ahead.take(closes)
+        taken = self._pending.take(closes)
         if taken is None:
             return
         start = self._pool.append(taken.rows)
@@ -189,12 +168,12 @@ class PredictedViews(ABC):
         return sum(entry.views for entry in self._entries.values())
 
     def __len__(self) -> int:
-        return len(self._entries) + len(self._ahead)
+        return len(self._entries) + len(self._pending)
 
     def _check(self) -> None:
         """Assert every invariant: a view's members are the first k held after its opening."""
         self.meta._check()
-        self._ahead._check()
+        self._pending._check()
         views: dict[int, int] = dict.fromkeys(self._entries, 0)
         for opens, k in self._ks.items():
             assert 0 < k == self.meta.k_of(opens)

@@ -30,11 +30,15 @@ class CertifiedSkyband(ProbabilisticSkyband):
         """Dropped events by position, each better than all after it."""
 
     @property
+    def best_dropped(self) -> Event | None:
+        """Best of the dropped events that are still in the window."""
+        return self._gone[0] if self._gone else None
+
+    @property
     def certain(self) -> bool:
         """True if the best k are certainly the window's."""
-        return not self._gone or (
-            len(self.trees.best) == self.trees.k and self._gone[0] < self.trees.best[0]
-        )
+        dropped, best = self.best_dropped, self.trees.best
+        return dropped is None or (len(best) == self.trees.k and dropped < best[0])
 
     def leave(self, position: int) -> None:
         """Remove the event at a position, which has left the window."""

@@ -1,4 +1,4 @@
-"""One battery for all sinks that keep answers in files: whatever happens on the way, the bytes end the same."""
+"""Battery for all sinks that keep answers in files: whatever happens, the bytes end the same."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ def test_a_place_that_cannot_be_written_is_named_and_written_later(
 ) -> None:
     expected = uninterrupted(kind, tmp_path / "whole")
     answers = answers_for(kind)
-    message = rf"cannot write answers to {tmp_path}/\w+/.+: .+\n  hint: .+ another place; .+ at the next start"
+    message = (
+        rf"cannot write answers to {tmp_path}/\w+/.+: .+\n"
+        r"  hint: .+ another place; .+ at the next start"
+    )
     for name in ("open", "write", "fsync", "ftruncate" if growing(kind) else "replace"):
         folder = tmp_path / name
         sink = opened(kind, folder)

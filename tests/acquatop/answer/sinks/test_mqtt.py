@@ -18,7 +18,7 @@ from acquatop.answer.sinks.registry import PASSWORD as PASSWORD_VARIABLE
 from acquatop.answer.sinks.registry import USER as USER_VARIABLE
 from acquatop.errors import EnvironmentProblem
 from examples.server_process import free_port
-from tests.support.faults import CERTIFICATE
+from tests.support.certificate import CERTIFICATE
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto
 from tests.support.sink_samples import QUERY, answer
 

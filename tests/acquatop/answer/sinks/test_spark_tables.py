@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from acquatop.answer.answer import Answer
 from acquatop.answer.sinks import open_sink
 from acquatop.answer.sinks.frame import FrameSink, answers_frame
@@ -16,7 +14,6 @@ from tests.support.sink_samples import QUERY, answer
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
 COLUMNS = [
     "query",
     "window",

@@ -62,7 +62,6 @@ def endpoint(world: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.server
 def test_literals_that_are_not_written_as_their_datatype_says_are_passed_on_in_silence(
     world: Path, server: OxigraphServer
 ) -> None:
@@ -77,7 +76,6 @@ def test_literals_that_are_not_written_as_their_datatype_says_are_passed_on_in_s
 
 
 @pytest.mark.slow
-@pytest.mark.server
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_json_is_one_object_per_answer_and_nothing_else(world: Path, runtime: str) -> None:
     done = run(
@@ -94,7 +92,6 @@ def test_json_is_one_object_per_answer_and_nothing_else(world: Path, runtime: st
 
 
 @pytest.mark.slow
-@pytest.mark.server
 def test_tables_show_rank_result_score_and_how_it_came_to_be(world: Path) -> None:
     done = run(arguments(world, "--runtime", "local"), COLUMNS="200", **endpoint(world))
     assert done.returncode == 0
@@ -103,7 +100,6 @@ def test_tables_show_rank_result_score_and_how_it_came_to_be(world: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.server
 def test_what_the_user_got_wrong_ends_with_one_message_and_exit_code_2(world: Path) -> None:
     (world / "typo.rspql").write_text(query_text().replace("LIMIT", "LIMT"))
     (world / "stream.rspql").write_text(query_text().replace(":stream", ":streem"))
@@ -156,7 +152,6 @@ def test_what_the_environment_got_wrong_ends_with_one_message_and_exit_code_1(
 
 
 @pytest.mark.slow
-@pytest.mark.server
 def test_a_java_too_old_is_one_message_too(world: Path, tmp_path: Path) -> None:
     pretended = tmp_path / "jdk" / "bin" / "java"
     pretended.parent.mkdir(parents=True)
@@ -189,7 +184,9 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 
 @contextmanager
 def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
-    """Start the demo as a shell would: at the head of a session of its own, with Ctrl-C not ignored."""
+    """Start the demo as a shell would: at the head of a session of its own, with Ctrl-C not
+    ignored.
+    """
     process = subprocess.Popen(
         [*DEMO, "--json", *options],
         stdout=subprocess.PIPE,
@@ -208,7 +205,9 @@ def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def assert_nothing_is_left(process: subprocess.Popen[str], messages: str) -> None:
-    """Assert that no process of the demo's session runs any more, nor the server that its messages name."""
+    """Assert that no process of the demo's session runs any more, nor the server that its messages
+    name.
+    """
     port = messages.split("127.0.0.1:")[1].split("/")[0]
     shown = subprocess.run(
         ["ps", "-e", "-o", "sid=,stat=,args="], capture_output=True, text=True, check=True
@@ -265,7 +264,9 @@ WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} }} ORDER BY {direction}(?ment
 
 @pytest.fixture
 def lonely(tmp_path: Path) -> Path:
-    """A folder with two queries that ask no remote, a catalog, and events that close twenty windows."""
+    """A folder with two queries that ask no remote, a catalog, and events that close twenty
+    windows.
+    """
     (tmp_path / "most.rspql").write_text(BUSIEST.format(direction="DESC"))
     (tmp_path / "least.rspql").write_text(
         "REGISTER RSTREAM <urn:least> AS " + BUSIEST.format(direction="ASC")
@@ -377,7 +378,8 @@ def test_who_only_checks_a_query_waits_for_nothing_else_to_load(tmp_path: Path) 
     (tmp_path / "query.rspql").write_text(query_text())
     code = (
         "import sys; from acquatop.app.cli import main; main(sys.argv[1:]); "
-        "print([each for each in ('pyspark', 'pandas', 'prometheus_client', 'rich', 'pyarrow') if each in sys.modules])"
+        "print([each for each in ('pyspark', 'pandas', 'prometheus_client', 'rich', 'pyarrow') "
+        "if each in sys.modules])"
     )
     done = run([sys.executable, "-c", code, "check", str(tmp_path / "query.rspql")])
     assert done.stdout.splitlines() == [f"{tmp_path / 'query.rspql'}: ok", "[]"]

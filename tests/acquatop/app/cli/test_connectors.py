@@ -39,6 +39,9 @@ def test_a_name_that_no_connector_has_is_refused(capsys: pytest.CaptureFixture[s
 
 def test_listing_them_loads_none() -> None:
     heavy = ["pyspark", "pandas", "pyarrow"]
-    code = f"import sys, acquatop.app.cli as c; c.main(['connectors']); print([n for n in {heavy} if n in sys.modules])"
+    code = (
+        f"import sys, acquatop.app.cli as c; c.main(['connectors']); print([n for n in {heavy} "
+        f"if n in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -119,7 +119,8 @@ def test_fmt_formats_in_place_and_can_only_look(
 def test_the_verbs_start_without_the_heavy_packages(verb: str, files: dict[str, Path]) -> None:
     code = (
         "import sys; from acquatop.app.cli import main; main(sys.argv[1:]); "
-        "print([name for name in ('pyspark', 'pandas', 'pyarrow', 'rdflib', 'pyoxigraph') if name in sys.modules])"
+        "print([name for name in ('pyspark', 'pandas', 'pyarrow', 'rdflib', 'pyoxigraph') if "
+        "name in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, verb, str(files["good"])],

@@ -1,4 +1,6 @@
-"""Items that cannot be used are said: at once where a stream is live, at the end in any case, whatever is answered."""
+"""Items that cannot be used are said: at once where a stream is live, at the end in any case,
+whatever is answered.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.records import Records
 from acquatop.runtime import RUNTIMES
 from connectors.mapping import JsonMapping, Template
-from connectors.places import FILE, POSITION
+from connectors.row_origins import FILE, POSITION
 from examples.oxigraph import OxigraphServer
 
 ROOT = Path(__file__).parents[4]
@@ -52,7 +54,8 @@ MISNAMED = [b'{"t": 1, "user": "a", "n": 1}', b"{", b'{"t": 20000, "user": "b", 
 GOOD = [b'{"at": 1, "user": "a", "n": 1}', b'{"at": 15000, "user": "b", "n": 2}']
 NO_TIME = 'no time in the field "at"'
 ALL_BAD = (
-    f"acquatop: 3 of 3 items of <http://example.org/s> could not be used: {NO_TIME} (2, the first at position 0 of"
+    f"acquatop: 3 of 3 items of <http://example.org/s> could not be used: {NO_TIME} (2, the "
+    f"first at position 0 of"
     " events); not JSON (1, the first at position 30 of events)\n"
 )
 
@@ -144,7 +147,7 @@ def running(folder: Path, *more: str, verb: str = "run") -> Iterator[Program]:
         program.close()
 
 
-# Recordings -----------------------------------------------------------------------------------------
+# Recordings ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -161,7 +164,10 @@ def test_a_recording_with_nothing_but_bad_items_says_so_and_fails(
 def test_a_recording_with_some_bad_items_is_answered_and_they_are_said(tmp_path: Path) -> None:
     done = run(made(tmp_path, [*GOOD, b"{"]), "--until-end", "--json")
     assert [json.loads(line)["events"] for line in done.stdout.splitlines()] == [3, 0]
-    said = "1 of 3 items of <http://example.org/s> could not be used: not JSON (1, the first at position 66 of events)"
+    said = (
+        "1 of 3 items of <http://example.org/s> could not be used: not JSON (1, the first at "
+        "position 66 of events)"
+    )
     assert (done.returncode, done.stderr) == (0, f"acquatop: {said}\n")
 
 
@@ -182,7 +188,7 @@ def test_a_log_on_the_standard_error_has_the_figures_and_the_place(tmp_path: Pat
     )
 
 
-# Live streams ---------------------------------------------------------------------------------------
+# Live streams -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -191,7 +197,10 @@ def test_the_first_bad_item_of_a_live_run_is_said_before_any_answer_and_only_onc
 ) -> None:
     with running(made(tmp_path, []), "--json") as program:
         append(tmp_path, [b"{"])
-        said = "acquatop: 1 of 1 item of <http://example.org/s> so far cannot be used: not JSON (1, the first"
+        said = (
+            "acquatop: 1 of 1 item of <http://example.org/s> so far cannot be used: not JSON "
+            "(1, the first"
+        )
         assert (program.line() or "").startswith(said)
         append(tmp_path, [b"{", *GOOD])
         assert program.process.stdout is not None
@@ -222,13 +231,15 @@ def test_a_live_run_with_nothing_but_bad_items_fails_when_it_is_ended(tmp_path: 
                     "acquatop: 1 of 1 item of <http://example.org/s> so far cannot be used: no time"
                 )
                 assert program.end() == (1, "")
-            said = "acquatop: 1 of 1 item of <http://example.org/s> could not be used: no time in the field"
+            said = (
+                "acquatop: 1 of 1 item of <http://example.org/s> could not be used: no time in "
+                "the field"
+            )
             assert (program.line() or "").startswith(said)
             assert program.line() is None
 
 
 @pytest.mark.slow
-@pytest.mark.server
 def test_a_recording_being_made_of_nothing_but_bad_items_says_so_and_fails(
     tmp_path: Path, server: OxigraphServer
 ) -> None:
@@ -280,7 +291,8 @@ def test_on_a_terminal_it_is_said_above_the_table_and_again_below_it(tmp_path: P
         process.kill() if process.poll() is None and time.monotonic() >= until else None
     os.close(terminal)
     assert process.returncode == 1, shown
-    # Each picture begins with the lines of the one before wiped away: nothing else may be on its lines.
+    # Each picture begins with the lines of the one before wiped away: nothing else may be on its
+    # lines.
     pictures = re.split(r"(?:\r?\x1b\[2K(?:\x1b\[1A)?)+", shown.decode())
     plain = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", each).replace("\r", "") for each in pictures]
     (first,) = (each for each in plain if "so far cannot be used" in each)
@@ -297,7 +309,7 @@ def test_on_a_terminal_it_is_said_above_the_table_and_again_below_it(tmp_path: P
     assert plain[-1].rstrip("\n").endswith(ALL_BAD.rstrip("\n"))
 
 
-# In words -------------------------------------------------------------------------------------------
+# In words -----------------------------------------------------------------------------------------
 
 
 def test_few_of_many_reasons_are_said_and_nothing_steers_the_terminal() -> None:
@@ -334,7 +346,7 @@ def test_where_a_log_has_the_standard_error_it_has_it_alone(
     assert capsys.readouterr().err == ""
 
 
-# Where they stand -----------------------------------------------------------------------------------
+# Where they stand ---------------------------------------------------------------------------------
 
 
 def test_of_each_reason_the_first_place_is_known_and_goes_with_the_facts() -> None:

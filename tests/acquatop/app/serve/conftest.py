@@ -15,7 +15,8 @@ from tests.support.staged import Stage, staged
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        # Tests run as whoever they like, in machines that may not allow a sandbox; the pages are ours.
+        # Tests run as whoever they like, in machines that may not allow a sandbox; the pages are
+        # ours.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import http.client
+import io
 import json
 import socket
 import threading
@@ -14,7 +16,7 @@ from typing import Any
 
 import pytest
 import requests
-from rdflib import Graph
+from rdflib import Graph, Literal
 
 from acquatop.app.cli import main
 from acquatop.app.serve.client import Client, ServiceError
@@ -63,7 +65,7 @@ def kind_of(reply: requests.Response) -> str:
     return str(document["type"]).removeprefix("urn:acquatop:problem:")
 
 
-# Queries --------------------------------------------------------------------------------------------
+# Queries ------------------------------------------------------------------------------------------
 
 
 def test_a_query_is_registered_listed_shown_and_removed(stage: Stage) -> None:
@@ -408,7 +410,7 @@ def test_what_goes_wrong_is_said_without_paths_and_secrets(
     assert stage.client.queries() == []
 
 
-# Answers --------------------------------------------------------------------------------------------
+# Answers ------------------------------------------------------------------------------------------
 
 
 def test_answers_come_in_the_form_that_is_asked_for(stage: Stage) -> None:
@@ -437,6 +439,43 @@ def test_answers_come_in_the_form_that_is_asked_for(stage: Stage) -> None:
     assert tsv.startswith("?user\t?mentions")
     reply = get(stage, "/queries/query/answer", Accept="text/turtle")
     assert (kind_of(reply), SRJ in reply.json()["offered"]) == ("not-acceptable", True)
+
+
+def test_a_spreadsheet_runs_nothing_of_an_answer(stage: Stage) -> None:
+    stage.client.register(QUERY)
+    texts = {
+        "=HYPERLINK(1)": "'=HYPERLINK(1)",
+        "+1+1": "'+1+1",
+        "-1+1": "'-1+1",
+        "@SUM(A1)": "'@SUM(A1)",
+        "\t=1": "'\t=1",
+        "-1.5": "-1.5",
+        "+3e7": "+3e7",
+        "-INF": "-INF",
+        "a=1": "a=1",
+    }
+    row = ranking("query", 1000, "ann").rows[0]
+    rows = tuple(replace(row, bindings={"user": Literal(text)}) for text in texts)
+    stage.give("query", 1000, rows=rows, variables=("user",))
+    browser = {"Sec-Fetch-Site": "same-origin"}
+    for path in ("/queries/query/answer", "/queries/query/answers/1000"):
+        for more, headers, expected in (
+            ("", {}, list(texts)),
+            ("", browser, list(texts.values())),
+            ("?spreadsheet=true", {}, list(texts.values())),
+            ("?spreadsheet=false", browser, list(texts)),
+        ):
+            reply = get(stage, path + more, Accept="text/csv", **headers)
+            assert [line[0] for line in csv.reader(io.StringIO(reply.text))][1:] == expected
+            tsv = get(stage, path + more, Accept="text/tab-separated-values", **headers).text
+            assert ('"=HYPERLINK' in tsv) == (expected == list(texts))
+            whole = get(stage, path + more, Accept=JSON, **headers).json()
+            assert [each["bindings"]["user"]["value"] for each in whole["results"]] == list(texts)
+        assert kind_of(get(stage, path + "?spreadsheet=1")) == "invalid-request"
+    plain = get(stage, "/queries/query/answer", Accept="text/csv").headers["ETag"]
+    known = {**browser, "If-None-Match": plain}
+    reply = get(stage, "/queries/query/answer", Accept="text/csv", **known)
+    assert reply.status_code == 200
 
 
 def test_a_construct_is_rdf(stage: Stage) -> None:
@@ -573,7 +612,9 @@ def test_a_reader_that_takes_nothing_holds_up_nobody_and_is_told_what_it_missed(
 
 
 class slow_reader:  # noqa: N801
-    """A reader that asks for a stream and takes nothing until it is called, with as little room as there may be."""
+    """A reader that asks for a stream and takes nothing until it is called, with as little room as
+    there may be.
+    """
 
     def __init__(self, stage: Stage, path: str) -> None:
         host, port = stage.url.removeprefix("http://").split(":")
@@ -614,7 +655,7 @@ def test_a_reader_that_has_vanished_is_cut_off() -> None:
             wait_for(is_gone)
 
 
-# Safety ---------------------------------------------------------------------------------------------
+# Safety -------------------------------------------------------------------------------------------
 
 
 def test_every_response_has_the_headers_that_a_scan_expects(stage: Stage) -> None:

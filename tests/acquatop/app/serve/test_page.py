@@ -1,4 +1,6 @@
-"""The live page in a real Chromium. With ``UPDATE_SCREENSHOTS=1`` the pictures in the documents are made anew."""
+"""The live page in a real Chromium. With ``UPDATE_SCREENSHOTS=1`` the pictures in the documents
+are made anew.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from replica.budget import Spending
 from tests.support.browsing import DESK, NEEDS_CHROMIUM, Watched
 from tests.support.staged import QUERY, Stage, ranking, staged, wait_for
 
-USERS = "ada-abe ben-jones cleo-fox dara-hill elif-berg finn-eze gus-imai hana-cruz ivo-diaz juno-gray".split()
+USERS = (
+    "ada-abe ben-jones cleo-fox dara-hill elif-berg finn-eze gus-imai hana-cruz ivo-diaz juno-gray"
+).split()
 SOCIAL = "http://example.org/social#"
 NOON = 1_750_075_200_000
 PHONE: dict[str, Any] = {
@@ -29,7 +33,9 @@ pytestmark = NEEDS_CHROMIUM
 
 
 class Social:
-    """Users whose mentions and followers drift, and what a query with a budget would make of them."""
+    """Users whose mentions and followers drift, and what a query with a budget would make of
+    them.
+    """
 
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(seed)

@@ -18,7 +18,9 @@ ACTIVE = "document.activeElement"
 
 @contextmanager
 def held(page: Page, path: str, method: str = "GET") -> Iterator[list[Route]]:
-    """Hold back the service's replies to some requests until the block ends; the service has done them by then."""
+    """Hold back the service's replies to some requests until the block ends; the service has done
+    them by then.
+    """
     replies: list[tuple[Route, Any]] = []
     routes: list[Route] = []
 
@@ -67,7 +69,8 @@ def test_a_new_query_is_shown_with_its_box_closed_and_the_next_key_is_for_it(
     text = page.get_by_role("textbox", name="The query, in RSP-QL")
     text.fill(QUERY)
     with held(page, "**/queries", "POST"):
-        # The box is open still when the page is told of the query; a second press is about the same query.
+        # The box is open still when the page is told of the query; a second press is about the
+        # same query.
         text.press("Control+Enter")
         text.press("Control+Enter")
         page.get_by_role("button", name="Run it").click()

@@ -1,17 +1,15 @@
-"""The service with a real engine in process: queries come and go, and are there again after a restart or a kill."""
+"""The service with a real engine in process: queries come and go, and are there again after a
+restart or a kill.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,52 +20,11 @@ from acquatop.app.serve.registrations import InFolder, QueryRegistration
 from acquatop.app.serve.server import Server
 from acquatop.app.serve.service import QueryService, Refused
 from acquatop.app.watch.prometheus import Metrics
-from acquatop.catalog.catalog import Catalog
-from acquatop.engine.engine import Engine
 from acquatop.errors import EnvironmentProblem
 from rspql.diagnostics import QueryError
+from tests.support.serving import QUERY, ROOT, World, serving
 from tests.support.staged import ANYWHERE, LIMIT, staged, wait_for
-from tests.support.worlds import STREAM, Event, catalog_text
-
-ROOT = Path(__file__).parents[4]
-QUERY = """
-PREFIX : <http://example.org/>
-SELECT ?user (2 * ?mentions AS ?score)
-FROM NAMED WINDOW :w ON :stream [RANGE 9ms STEP 3ms]
-WHERE { WINDOW :w { ?user :mentions ?mentions } } ORDER BY DESC(?score) LIMIT 2
-"""
-
-
-class World:
-    """A stream in a file, its catalog, and a folder for what is kept."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.time = 0
-        (folder / "events").touch()
-        (folder / "catalog.toml").write_text(catalog_text(start="start_ms = 0"), "utf-8")
-
-    def events(self, count: int = 10) -> None:
-        with (self.folder / "events").open("ab") as stream:
-            for _ in range(count):
-                self.time += 1
-                stream.write(Event(self.time, f"u{self.time % 3}", self.time).line() + b"\n")
-
-    def service(self, **more: Any) -> QueryService:
-        catalog = Catalog.load(self.folder / "catalog.toml", variables={})
-        service = QueryService(
-            lambda ending: Engine(
-                catalog,
-                runtime="local",
-                observer=ending,
-                state=self.folder / "state" / "engine",
-                autostart=False,
-            ),
-            registrations=InFolder(self.folder / "state" / "queries"),
-            **more,
-        )
-        service.start()
-        return service
+from tests.support.worlds import STREAM
 
 
 @pytest.fixture
@@ -160,9 +117,9 @@ def test_a_query_without_a_window_yet_is_paused_resumed_and_removed_over_http(wo
             wait_for(lambda: (world.events(3), client.answers("other") != other)[1])
             for each in ("one", "other"):
                 client.remove(each)
-            engine: Any = service._engine
-            assert (engine.queries, engine.groups) == ([], [])
+            assert world.is_forgotten()
             assert client.queries() == []
+            wait_for(world.is_forgotten)
     finally:
         service.stop()
 
@@ -187,12 +144,11 @@ def test_a_query_that_cannot_be_resumed_still_says_why_it_has_failed(world: Worl
 def test_queries_that_come_and_go_leave_nothing_behind(world: World) -> None:
     service = world.service(limits=Limits(queries=3))
     try:
-        engine: Any = service._engine
         for at in range(5):
             service.register(QUERY, f"query {at}")
             world.events(3)
             service.remove(f"query-{at}")
-        assert (engine.queries, engine.groups) == ([], [])
+        assert world.is_forgotten()
         assert list((world.folder / "state" / "queries").iterdir()) == []
         for at in range(3):
             service.register(QUERY, f"last {at}")
@@ -234,8 +190,7 @@ def test_what_cannot_be_kept_is_not_registered(
         with pytest.raises(Refused, match="No space left"):
             service.register(QUERY)
         assert service.queries() == []
-        engine: Any = service._engine
-        assert engine.queries == []
+        assert world.engines[-1].queries == []
     finally:
         service.stop()
 
@@ -256,41 +211,7 @@ def test_a_registration_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> Non
         kept.read()
 
 
-# As a program ---------------------------------------------------------------------------------------
-
-
-@contextmanager
-def serving(
-    world: World, *more: str, **variables: str
-) -> Iterator[tuple[subprocess.Popen[str], Client]]:
-    command = [
-        sys.executable,
-        "-m",
-        "acquatop",
-        "serve",
-        *more,
-        "--catalog",
-        "catalog.toml",
-        "--runtime",
-        "local",
-    ]
-    command += ["--listen", "0", "--state", "state"]
-    surroundings = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
-    child = subprocess.Popen(
-        command, cwd=world.folder, env=surroundings, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stderr is not None
-        said = child.stderr.readline()
-        found = re.search(r"http://[0-9.:]+", said)
-        assert found, said + child.stderr.read()
-        with Client(found[0], token=variables.get("ACQUATOP_TOKEN"), timeout=LIMIT) as client:
-            yield child, client
-    finally:
-        child.kill()
-        child.wait()
-        assert child.stderr is not None
-        child.stderr.close()
+# As a program -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -322,7 +243,7 @@ def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was
             )
         )
         with (
-            Client(client._url, timeout=LIMIT) as stranger,
+            Client(client.url, timeout=LIMIT) as stranger,
             pytest.raises(ServiceError, match="send the token"),
         ):
             stranger.queries()
@@ -338,7 +259,10 @@ def test_bad_items_are_said_at_once_and_shown_while_there_is_no_answer(world: Wo
     with serving(world, "first.rspql") as (child, client):
         (world.folder / "events").write_bytes(b"{\n")
         assert child.stderr is not None
-        said = f"acquatop: 1 of 1 item of <{STREAM}> so far cannot be used: not JSON (1, the first at position 0"
+        said = (
+            f"acquatop: 1 of 1 item of <{STREAM}> so far cannot be used: not JSON (1, the first "
+            f"at position 0"
+        )
         assert child.stderr.readline().startswith(said)
         assert client.query("first")["streams"] == [
             {"iri": STREAM, "items": 1, "bad": {"not JSON": 1}}

@@ -82,7 +82,10 @@ def test_the_line_above_says_how_things_stand() -> None:
     engine.batch(BatchSeen(stream="t", events=0, watermark_ms=4_000))
     spent = replace(answer_of("q", "ann"), spending=Spending(3, 1), budget=Budget(8, 1, 1.0))
     view.answer(AnswerSeen(answer=spent))
-    line = "1,500 events/s · 2 late · 1 bad · watermark 00:00:04.000 · latency 12 ms · asked for 3 of 8 items · remote"
+    line = (
+        "1,500 events/s · 2 late · 1 bad · watermark 00:00:04.000 · latency 12 ms · asked for 3 "
+        "of 8 items · remote"
+    )
     assert picture(view).splitlines()[0] == f"{line} ok"
     view.answer(AnswerSeen(answer=replace(spent, failure="it\x1b[31m failed")))
     failing = picture(view).splitlines()[0]

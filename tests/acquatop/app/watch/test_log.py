@@ -192,9 +192,11 @@ def test_a_log_that_cannot_be_opened_is_one_message(tmp_path: Path) -> None:
         JsonLines(str(tmp_path / "nowhere" / "log"))
 
 
-def test_after_a_line_that_was_torn_the_next_is_whole(tmp_path: Path) -> None:
+def test_after_a_line_that_was_torn_the_next_is_whole() -> None:
     class Tearing(io.BytesIO):
-        """A file on a disk that takes half of the first line, nothing of the second, and then has room again."""
+        """A file on a disk that takes half of the first line, nothing of the second, and then has
+        room again.
+        """
 
         calls = 0
 
@@ -204,8 +206,8 @@ def test_after_a_line_that_was_torn_the_next_is_whole(tmp_path: Path) -> None:
                 raise OSError(28, "No space left on device")
             return super().write(data[: len(data) // 2] if self.calls == 1 else data)
 
-    lines = JsonLines(str(tmp_path / "log"))
-    lines._file = file = Tearing()
+    file = Tearing()
+    lines = JsonLines(file)
     lines.write({"event": "torn"})
     with pytest.raises(OSError, match="No space"):
         lines.write({"event": "lost"})

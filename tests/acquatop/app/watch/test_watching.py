@@ -14,7 +14,7 @@ import pytest
 
 from acquatop.app.cli import build_parser
 from acquatop.app.cli.queries import read_queries
-from acquatop.app.cli.run import _sinks
+from acquatop.app.cli.run import opened_sinks
 from acquatop.app.cli.watching import LEVELS, Watching
 from acquatop.app.watch import log
 from acquatop.errors import UserError
@@ -166,12 +166,12 @@ def test_all_queries_write_to_the_same_sinks_which_are_closed_last(
             self.close = lambda: closed.append(target)
 
     monkeypatch.setattr("acquatop.answer.sinks.open_sink", Sink)
-    with _sinks(["a", "b"]) as sinks:
+    with opened_sinks(["a", "b"]) as sinks:
         assert len(sinks) == 2
         assert closed == []
     assert (opened, closed) == (["a", "b"], ["b", "a"])
-    with pytest.raises(UserError), _sinks(["c", "bad"]):
+    with pytest.raises(UserError), opened_sinks(["c", "bad"]):
         pass
     assert closed[2:] == ["c"]
-    with _sinks(None) as none:
+    with opened_sinks(None) as none:
         assert none == []

@@ -26,6 +26,7 @@ def trial() -> Iterator[Trial]:
         yield Trial(Life(catalog, folder / "state", folder / "out", queries()), people)
 
 
+@pytest.mark.slow
 def test_killed_at_every_point(trial: Trial) -> None:
     trial.uninterrupted()
     points = [Point(name, 1 + number % 3) for number, name in enumerate(POINTS)]

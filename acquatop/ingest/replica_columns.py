@@ -1,0 +1,31 @@
+"""A replica's present values as columns that can be sent to where the records are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acquatop.topk.contract import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class ReplicaColumns:
+    """Keys of a replica, and their numbers. Rows are positions; -1 for all other keys."""
+
+    keys: pa.StringArray
+    columns: dict[str, FloatArray]
+
+    def rows(self, keys: list[str] | pa.StringArray) -> IntArray:
+        """Return each key's row. O(keys of both)."""
+        texts = keys if isinstance(keys, pa.Array) else pa.array(keys, pa.string())
+        found = pc.fill_null(pc.index_in(texts, value_set=self.keys), -1)
+        return np.asarray(found.to_numpy(), dtype=np.int64)
+
+    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
+        """Return a variable's values as numbers; NaN if there is none."""
+        if not len(self.keys):
+            return np.full(len(rows), np.nan)
+        return np.where(rows >= 0, self.columns[variable][rows], np.nan)

@@ -1,0 +1,1 @@
+"""Schedules: which windows are due, which are empty, and how many are skipped."""

@@ -1,0 +1,34 @@
+"""Read-only views of a replica: the parts of a store that readers of values need."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from replica.store.contract import BoolArray, FloatArray, IntArray
+
+
+class KnownValues(Protocol):
+    """Keys and their numbers, as a replica knows them."""
+
+    def rows(self, keys: list[str]) -> IntArray:
+        """Return each key's row; -1 for an unknown key."""
+
+    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
+        """Return a variable's values as numbers; NaN if there is none."""
+
+    def present(self, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows whose key the remote had when it was last asked."""
+
+
+class AveragedValues(KnownValues, Protocol):
+    """Known values, with a mean that stands for unknown ones."""
+
+    def mean(self, variable: str) -> float:
+        """Return the mean of a variable's values; NaN if there is none."""
+
+
+class ListedValues(KnownValues, Protocol):
+    """Known values that can be listed."""
+
+    def all_rows(self) -> IntArray:
+        """Return the rows of all keys."""
