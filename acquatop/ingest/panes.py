@@ -85,6 +85,11 @@ class PaneBuffer:
         waiting = self._waiting()
         return waiting.column(TIME)[0].as_py() if waiting is not None else None
 
+    def __len__(self) -> int:
+        """Return the number of waiting solutions."""
+        waiting = self._waiting()
+        return 0 if waiting is None else len(waiting)
+
     def latest_ms(self) -> int | None:
         """Return the time of the newest waiting solution; None if none waits."""
         waiting = self._waiting()

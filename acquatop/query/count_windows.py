@@ -30,8 +30,11 @@ OpenWhole = Callable[..., SparqlEvaluation]
 """Function that opens the evaluation of whole windows."""
 _Open = Callable[[BoundCounted, Clock, Positions], Evaluation]
 
-_MILLISECONDS = Windows(width_ms=1, slide_ms=1)
-"""Window for each millisecond: it closes when its events have their positions."""
+_MILLISECONDS = Windows(width_ms=1 << 53, slide_ms=1)
+"""Window of all events so far for each millisecond: it closes when they have their positions.
+
+A late event changes the positions of all events behind it, so it belongs to all these windows.
+"""
 
 
 class CountedEvaluation:
@@ -92,7 +95,7 @@ class CountedEvaluation:
     # Elements in ----------------------------------------------------------------------------------
 
     def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return windows of one millisecond: an event is late once its millisecond is over."""
+        """Return a window for each millisecond: an event is late once its millisecond is over."""
         until = self._positions.until_ms
         return [(_MILLISECONDS, None if until is None else _MILLISECONDS.first(until))]
 

@@ -165,7 +165,7 @@ class Follower:
         self.heard = Heard()
         self.feed = LinesFeed(path, self.reader, clock=lambda: 5.0)
         # What start() does, but for the thread.
-        self.feed._forwarder.start(self.heard)
+        self.feed.listen(self.heard)
 
     def poll(self) -> list[dict[str, list[str]]]:
         self.feed.poll()
@@ -297,7 +297,7 @@ def test_a_sink_may_stop_its_feed(follower: Follower) -> None:
         told.append(now)
         follower.feed.stop()
 
-    follower.feed._forwarder.start(stop)
+    follower.feed.listen(stop)
     follower.append(b"".join(line(str(number), number) for number in range(3000)))
     follower.poll()
     assert told == [5.0]

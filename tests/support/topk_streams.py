@@ -350,7 +350,6 @@ class Run:
     tops: list[Top] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.scoring: Joined = self.structure._scoring
         self.empty = copy.deepcopy(self.structure, {id(self.scoring): self.scoring})
         self.truth = Truth(self.windows, self.scoring)
         self.waiting: set[int] = set()

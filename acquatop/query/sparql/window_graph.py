@@ -121,6 +121,11 @@ class WindowGraph:
         return self.cursor.closed
 
     @property
+    def waiting(self) -> int:
+        """Number of records that no window has shown yet."""
+        return len(self._panes)
+
+    @property
     def is_empty(self) -> bool:
         """True if the window that is shown is empty."""
         return not self._shown_panes

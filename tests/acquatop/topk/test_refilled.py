@@ -460,11 +460,12 @@ def test_it_goes_on_from_a_snapshot_as_if_nothing_had_been(
     whole, cut = Run(k, n, make), Run(k, n, make)
     for number, step in enumerate(program):
         if number == at:
-            whole.refilled._clock, cut.refilled._clock = ticks(), ticks()
-            saved, clock = cut.refilled.snapshot(), cut.refilled._clock
-            cut.refilled = Refilled(make(k, cut.remote), cut.remote, Controller(k, k + n))
+            whole.clock, cut.clock = ticks(), ticks()
+            saved, controller = cut.refilled.snapshot(), Controller(k, k + n)
+            cut.refilled = Refilled(
+                make(k, cut.remote), cut.remote, controller, clock=lambda: cut.clock()
+            )
             cut.refilled.resume(saved)
-            cut.refilled._clock = clock
             cut.refilled._check()
         whole.do(step)
         cut.do(step)

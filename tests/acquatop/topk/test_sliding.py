@@ -231,7 +231,7 @@ class LongBuffer(Filtered):
 def test_with_a_longer_buffer_answers_are_wrong() -> None:
     # Why the bound is there: with n = 3 and b = 3, what kept an arrival from the best leaves while
     # it still waits.
-    held = Filtered(3, RelaxedSkyband(1, 0.2), StrictSkyband(1), buffer=2)
+    held = LongBuffer(3, RelaxedSkyband(1, 0.2), StrictSkyband(1), buffer=3)
     merits = [9.0, 1.0, 0.0, 0.0]
     held.add(np.array(merits))
     assert best(merits, 1, 3, position=3) == [1]

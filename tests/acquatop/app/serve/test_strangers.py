@@ -37,7 +37,7 @@ class Served:
 @contextmanager
 def served(folder: Path, *more: str) -> Iterator[Served]:
     with serving(World(folder), "--log", "log", *more) as (child, client):
-        yield Served(client._url, child.pid, folder)
+        yield Served(client.url, child.pid, folder)
 
 
 @pytest.fixture(scope="module")
