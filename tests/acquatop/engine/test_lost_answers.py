@@ -135,10 +135,10 @@ def test_a_counted_window_without_an_answer_is_named_by_its_times(tmp_path: Path
 
 def test_the_command_says_it_and_takes_limits(tmp_path: Path) -> None:
     write(tmp_path, [1, 7, 2])
+    options = "--catalog catalog.toml --runtime local --until-end --json"
+    limits = "--evaluation-memory 64M --evaluation-timeout 15s"
     done = subprocess.run(
-        [sys.executable, "-m", "acquatop", "run", "greedy.rspql", "good.rspql"]
-        + ["--catalog", "catalog.toml", "--runtime", "local", "--until-end", "--json"]
-        + ["--evaluation-memory", "64M", "--evaluation-timeout", "15s"],
+        f"{sys.executable} -m acquatop run greedy.rspql good.rspql {options} {limits}".split(),
         cwd=tmp_path,
         capture_output=True,
         text=True,
