@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +27,18 @@ class BucketView:
     again: BoolArray
     columns: dict[str, FloatArray]
     means: dict[str, float]
+    types: dict[str, BoolArray] = field(default_factory=dict)
+    """By variable a mask of the keys for which it is an xsd:float or xsd:double, if asked for."""
 
     @classmethod
     def of(
-        cls, store: ReplicaStore, variables: tuple[str, ...], absent_before: float
+        cls,
+        store: ReplicaStore,
+        variables: tuple[str, ...],
+        absent_before: float,
+        typed: tuple[str, ...] = (),
     ) -> BucketView:
-        """Return a view of a store's present values. O(keys).
+        """Return a view of a store's present values, and of the types of some. O(keys).
 
         Keys that the remote did not have, asked for at ``absent_before`` or earlier, may be asked
         for again.
@@ -48,6 +54,7 @@ class BucketView:
             ~is_present & (store.fetched_at(rows) <= absent_before),
             {name: store.numbers(name, rows) for name in variables},
             {name: store.mean(name) for name in variables},
+            {name: store.floating(name, rows) for name in typed},
         )
 
     def cut(self, count: int) -> list[BucketView]:
@@ -58,8 +65,14 @@ class BucketView:
 
     def _take(self, at: IntArray) -> BucketView:
         columns = {name: column[at] for name, column in self.columns.items()}
+        types = {name: mask[at] for name, mask in self.types.items()}
         return BucketView(
-            self.keys.take(pa.array(at)), self.is_present[at], self.again[at], columns, self.means
+            self.keys.take(pa.array(at)),
+            self.is_present[at],
+            self.again[at],
+            columns,
+            self.means,
+            types,
         )
 
     def rows(self, keys: list[str]) -> IntArray:
@@ -76,6 +89,10 @@ class BucketView:
         if not len(self.keys):
             return np.full(len(rows), np.nan)
         return np.where(rows >= 0, self.columns[variable][rows], np.nan)
+
+    def floating(self, variable: str, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
+        return self._are(self.types[variable], rows)
 
     def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows whose key the remote had."""
@@ -104,9 +121,15 @@ class BucketView:
             return False
         here = np.flatnonzero(self.present(mine))
         mine, its = mine[here], its[here]
+        # Compare bits: the number NaN is not the NaN of a missing number.
         return all(
-            np.array_equal(self.numbers(name, mine), store.numbers(name, its), equal_nan=True)
+            np.array_equal(
+                self.numbers(name, mine).view(np.int64), store.numbers(name, its).view(np.int64)
+            )
             for name in self.columns
+        ) and all(
+            np.array_equal(self.floating(name, mine), store.floating(name, its))
+            for name in self.types
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,19 @@ class ReplicaView:
 
     keys: pa.StringArray
     columns: dict[str, FloatArray]
+    types: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    """By variable a mask of the keys for which it is an xsd:float or xsd:double, if asked for."""
 
     @classmethod
-    def of(cls, store: ReplicaStore, variables: tuple[str, ...]) -> ReplicaView:
-        """Return a view of a store's present values. O(keys)."""
+    def of(
+        cls, store: ReplicaStore, variables: tuple[str, ...], typed: tuple[str, ...] = ()
+    ) -> ReplicaView:
+        """Return a view of a store's present values, and of the types of some. O(keys)."""
         rows = store.all_rows()
         rows = rows[store.present(rows)]
         numbers = {name: store.numbers(name, rows) for name in variables}
-        return cls(pa.array(store.keys(rows), pa.string()), numbers)
+        types = {name: store.floating(name, rows) for name in typed}
+        return cls(pa.array(store.keys(rows), pa.string()), numbers, types)
 
     def rows(self, keys: list[str] | pa.StringArray) -> IntArray:
         """Return each key's row; -1 if the remote does not have the key, or the key is unknown."""
@@ -39,6 +44,13 @@ class ReplicaView:
         if not len(self.keys):
             return np.full(len(rows), np.nan)
         return np.where(rows >= 0, self.columns[variable][rows], np.nan)
+
+    def floating(self, variable: str, rows: IntArray) -> npt.NDArray[np.bool_]:
+        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
+        if not len(self.keys):
+            return np.zeros(len(rows), dtype=np.bool_)
+        mask: npt.NDArray[np.bool_] = (rows >= 0) & self.types[variable][rows]
+        return mask
 
     def present(self, rows: IntArray) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that the remote has."""

@@ -39,7 +39,7 @@ concurrency = 1
 timeout = "60s"
 mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ ":followers" = {{ field = "n", datatype = "xsd:integer" }} }} }}
 refresh = {{ {policy}n = {n}, refill = {refill}, items = {items}, requests = 1, deadline = "60s"{more} }}
-"""  # noqa: E501
+"""
 # The default policy goes by how long ago a value was fetched by the clock on the wall, and by where merits may have
 # gone since then: of top-k queries no two lives ask in the same order, be there a crash between them or not.
 _POLICIES = {"one": 'policy = "AT-TSM", ', "two": 'policy = "AT-TSM", '}
@@ -50,7 +50,7 @@ path = "{folder}/ranks.csv"
 time = "t"
 mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ ":rank" = {{ field = "rank", datatype = "xsd:integer" }} }} }}
 refresh = {{ n = 2, items = 3, requests = 1, deadline = "60s" }}
-"""  # noqa: E501
+"""
 
 _HINT = 'strategy = "shared-skyline"'
 _ON = "FROM NAMED WINDOW :w ON :{stream} [RANGE 6s STEP 2s]"
