@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import struct
 from collections.abc import Mapping
-
-import numpy as np
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -27,7 +26,7 @@ _NUMERIC = {
 """Numeric datatypes, and the syntax of their numbers."""
 FLOAT = _XSD + "float"
 _FLOATING = (FLOAT, _XSD + "double")
-NOT_A_NUMBER = float(np.array(0x7FF8_0000_0000_0001).view(np.float64))
+NOT_A_NUMBER: float = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0001))[0]
 """The number NaN of xsd:float and xsd:double among numbers; every other NaN means no number."""
 _BLANK = "urn:acquatop:blank:"
 _BLANK_IRI = re.compile(re.escape(_BLANK) + "([0-9a-f]{32})")
@@ -195,8 +194,11 @@ def is_floating(term: str) -> bool:
 def single(value: float) -> float:
     """Return the xsd:float that is nearest to a number.
 
-    >>> single(0.1) == 0.1, single(0.5) == 0.5
-    (False, True)
+    >>> single(0.1) == 0.1, single(0.5) == 0.5, single(-1e40)
+    (False, True, -inf)
     """
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))
+    try:
+        found: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return found

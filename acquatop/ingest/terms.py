@@ -10,7 +10,7 @@ import numpy as np
 from rdflib import BNode, Literal, URIRef
 from rdflib.term import Identifier
 
-from connectors.literals import unescaped
+from connectors.escapes import unescaped
 from replica.terms import blank_label, literal_text
 from rspql import ast
 

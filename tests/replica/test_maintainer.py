@@ -280,7 +280,9 @@ def test_several_solutions_that_the_remote_tells_are_ambiguous_once_also_after_a
 
     def keeper(feed: Told) -> Maintainer[ReplicaStore]:
         store = ReplicaStore("user", ["user", "followers"])
-        return Maintainer(store, TableRemote({"b": 1}), Budget(9, 9, 5.0), feed=Subscription(feed))
+        return Maintainer(
+            store, TableRemote({"b": 1}), Budget(9, 9, 5.0), feed=Subscription.open(feed)
+        )
 
     feed = Told()
     first, again = keeper(feed), keeper(Told())

@@ -69,7 +69,7 @@ def test_the_number_nan_and_the_types_that_have_it_are_known() -> None:
     column.set(rows, given)
     again = TermColumn()
     again.make_room(len(given))
-    again.restore(column.columns(len(given)), len(given))
+    again.resume(column.state(len(given)), len(given))
     for each in (column, again):
         assert each.floating(rows).tolist() == [True] * 5 + [False] * 5
         is_nan = each.numbers(rows).view(np.int64) == np.array(NOT_A_NUMBER).view(np.int64)
