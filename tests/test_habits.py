@@ -5,6 +5,7 @@ That their links lead somewhere is tested with those of all pages, in ``test_doc
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -151,3 +152,13 @@ def test_every_line_of_the_glossary_is_a_term_with_one_link_at_its_end() -> None
 
 def test_the_glossary_is_in_the_site_s_navigation() -> None:
     assert re.search(r"^ +- glossary\.md$", text_of("mkdocs.yml"), re.MULTILINE)
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    files: dict[str, list[str]] = {}
+    for package in ("rspql", "replica", "connectors", "acquatop"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.parse(file.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    files.setdefault(node.name, []).append(str(file.relative_to(ROOT)))
+    assert {name: places for name, places in files.items() if len(places) > 1} == {}

@@ -10,7 +10,7 @@ from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.handle import RegisteredQuery
 from acquatop.engine.observer import Observer, QueryState
 from acquatop.engine.persistence import EngineState
-from acquatop.engine.queries import QueryRegistry, Registration
+from acquatop.engine.queries import QueryRegistry, RegistryEntry
 from acquatop.engine.slots import SlotTable
 from acquatop.engine.stream_driver import StreamDriver
 from acquatop.engine.streams import StreamTable
@@ -42,7 +42,7 @@ class QueryLauncher:
         self._observer = observer
         self._state = state
         self._started = started
-        self._waiting: list[Registration] = []
+        self._waiting: list[RegistryEntry] = []
 
     def register(
         self, bound: Bound, text: str, sinks: Sequence[Sink], backlog: int | None
@@ -85,7 +85,7 @@ class QueryLauncher:
         if self._state is None and not can_share(bound):
             self._slot_for(bound)
 
-    def _launch(self, registration: Registration) -> list[StreamDriver]:
+    def _launch(self, registration: RegistryEntry) -> list[StreamDriver]:
         """Assign a query to its slot and streams; return those to be carried."""
         query, bound = registration.query, registration.bound
         slot = self._slot_for(bound)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Registration:
+class RegistryEntry:
     """Query with its handle, and the texts that must not change while its state is kept."""
 
     query: RegisteredQuery
@@ -40,7 +40,7 @@ class QueryRegistry:
         self._slots = slots
         self._observer = observer
         self._live = live
-        self._entries: dict[str, Registration] = {}
+        self._entries: dict[str, RegistryEntry] = {}
         self._lock = threading.RLock()
         self.signal = AnswerSignal()
 
@@ -52,7 +52,7 @@ class QueryRegistry:
         backlog: int | None,
         *,
         leave: Callable[[RegisteredQuery], None],
-    ) -> Registration:
+    ) -> RegistryEntry:
         """Register a query, under a name that no running query has: it identifies answers.
 
         ``leave`` is called when its owner stops it.
@@ -69,7 +69,7 @@ class QueryRegistry:
                 backlog=backlog,
                 leave=leave,
             )
-            entry = Registration(query, bound, {f"query {query.name}": text, **streams})
+            entry = RegistryEntry(query, bound, {f"query {query.name}": text, **streams})
             self._entries[query.name] = entry
             self._observer.query(query.name, QueryState.REGISTERED)
         return entry

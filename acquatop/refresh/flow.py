@@ -78,14 +78,14 @@ class ReplicaFlow(Generic[StoreT]):
         self._order.resume(parts["order"])
 
 
-class Request(NamedTuple):
+class KeyRequest(NamedTuple):
     """Replica and the keys to ask its remote for, in order."""
 
     maintainer: Maintainer[ReplicaStore] | Maintainer[SolutionStore]
     keys: Sequence[str]
 
 
-def fetch(requests: Iterable[Request], until: float) -> list[Refreshed]:
+def fetch(requests: Iterable[KeyRequest], until: float) -> list[Refreshed]:
     """Ask for the first keys that each account allows; store the replies that come in time.
 
     Requests are made one after the other, as they are given, and waited for together.

@@ -14,7 +14,7 @@ import numpy as np
 from acquatop.catalog.services import Service
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.refresh.flow import ReplicaFlow, Request, fetch, order_of
+from acquatop.refresh.flow import KeyRequest, ReplicaFlow, fetch, order_of
 from acquatop.refresh.order import ScoredOrder
 from acquatop.refresh.proposers import proposer_of
 from acquatop.refresh.proposers.contract import Proposed
@@ -166,7 +166,7 @@ class ReplicaRefresh:
         """Refresh the keys that the window needs most; rankings take turns in naming keys."""
         keys = _in_turn([self._ordered(window, each) for each in needs])
         until = self._clock() + longest_wait
-        (refreshed,) = fetch([Request(self._flow.maintainer, keys)], until)
+        (refreshed,) = fetch([KeyRequest(self._flow.maintainer, keys)], until)
         return refreshed
 
     def _ordered(self, window: int, needs: RankingNeeds) -> list[str]:

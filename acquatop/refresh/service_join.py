@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from acquatop.ingest.terms import to_ast
-from acquatop.refresh.flow import ReplicaFlow, Request
+from acquatop.refresh.flow import KeyRequest, ReplicaFlow
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.proposers import Proposed
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
@@ -36,14 +36,14 @@ class ReplicaJoin:
         self._store = maintainer.store
         self._rows: dict[str, tuple[Row, ...]] = {}
 
-    def request(self, keys: Sequence[str], results: Sequence[str]) -> Request:
+    def request(self, keys: Sequence[str], results: Sequence[str]) -> KeyRequest:
         """Return the request for keys that are needed now.
 
         ``results`` are keys of the last answer.
         """
         if self.flow.evicts:
             self.flow.touch(keys)
-        return Request(self.flow.maintainer, self.in_asking_order(keys, results))
+        return KeyRequest(self.flow.maintainer, self.in_asking_order(keys, results))
 
     def in_asking_order(self, keys: Sequence[str], results: Sequence[str]) -> list[str]:
         """Return keys in the order in which to ask for them: those without any value come first.

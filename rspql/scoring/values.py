@@ -28,7 +28,7 @@ class TypesNeededError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class TypedColumn:
     """A column of values.
 
     ``numbers`` are doubles or, for conditions, booleans; they mean nothing where there is an
@@ -45,7 +45,7 @@ class Values:
         return self.numbers.dtype == np.bool_
 
 
-def column_of(numbers: FloatArray, floating: Mask | None) -> Values:
+def column_of(numbers: FloatArray, floating: Mask | None) -> TypedColumn:
     """Return a variable's values.
 
     NaN is a number if the type is known to be floating, an error if it is known not to be. If the
@@ -53,13 +53,13 @@ def column_of(numbers: FloatArray, floating: Mask | None) -> Values:
     """
     missing = np.isnan(numbers)
     if floating is True or not missing.any():
-        return Values(numbers, False, floating)
+        return TypedColumn(numbers, False, floating)
     if floating is not False:
         missing &= ~is_number_nan(numbers)
-    return Values(numbers, missing, floating)
+    return TypedColumn(numbers, missing, floating)
 
 
-def as_scores(values: Values) -> FloatArray:
+def as_scores(values: TypedColumn) -> FloatArray:
     """Return values as doubles: NaN for an error and for the number NaN."""
     numbers = np.asarray(values.numbers, dtype=np.float64)
     if values.error is False:
@@ -102,11 +102,11 @@ def _no(mask: Mask) -> Mask:
 # Arithmetic -----------------------------------------------------------------------------------
 
 
-def arithmetic(compute: Callable[..., FloatArray]) -> Callable[..., Values]:
+def arithmetic(compute: Callable[..., FloatArray]) -> Callable[..., TypedColumn]:
     """Return an operation whose values have the wider type of their operands'."""
 
-    def operate(*parts: Values) -> Values:
-        return Values(
+    def operate(*parts: TypedColumn) -> TypedColumn:
+        return TypedColumn(
             compute(*(part.numbers for part in parts)),
             reduce(either, (part.error for part in parts)),
             reduce(_either_type, (part.floating for part in parts)),
@@ -115,7 +115,7 @@ def arithmetic(compute: Callable[..., FloatArray]) -> Callable[..., Values]:
     return operate
 
 
-def divide(left: Values, right: Values) -> Values:
+def divide(left: TypedColumn, right: TypedColumn) -> TypedColumn:
     """Return the quotients: by zero, an error of exact types, a number of floating ones."""
     quotient = arithmetic(np.divide)(left, right)
     is_zero = right.numbers == 0
@@ -124,10 +124,10 @@ def divide(left: Values, right: Values) -> Values:
     if quotient.floating is None:
         raise TypesNeededError
     fails = is_zero if quotient.floating is False else is_zero & ~quotient.floating
-    return Values(quotient.numbers, either(quotient.error, fails), quotient.floating)
+    return TypedColumn(quotient.numbers, either(quotient.error, fails), quotient.floating)
 
 
-def divide_by_no_zero(left: Values, right: Values) -> Values:
+def divide_by_no_zero(left: TypedColumn, right: TypedColumn) -> TypedColumn:
     """Return the quotients if it needs neither types nor the sign of a zero to know them."""
     quotient = divide(left, right)
     if quotient.floating is not False and (right.numbers == 0).any():
@@ -135,20 +135,20 @@ def divide_by_no_zero(left: Values, right: Values) -> Values:
     return quotient
 
 
-def with_one_zero(values: Values) -> Values:
+def with_one_zero(values: TypedColumn) -> TypedColumn:
     """Return values whose integers and decimals have no negative zero: its quotients differ."""
     if values.is_boolean or values.floating is True:
         return values
     positive = values.numbers + 0.0
     if isinstance(values.floating, np.ndarray):
         positive = np.where(values.floating, values.numbers, positive)
-    return Values(positive, values.error, values.floating)
+    return TypedColumn(positive, values.error, values.floating)
 
 
-def call(function: ScoringFunction) -> Callable[..., Values]:
+def call(function: ScoringFunction) -> Callable[..., TypedColumn]:
     """Return the operation of a scoring function."""
 
-    def operate(*parts: Values) -> Values:
+    def operate(*parts: TypedColumn) -> TypedColumn:
         arguments = [part.numbers for part in parts]
         result = function.apply(*arguments)
         # An argument that is an error may be NaN: the function fails there in any case.
@@ -156,13 +156,13 @@ def call(function: ScoringFunction) -> Callable[..., Values]:
         if not isinstance(fails, bool) and not fails.any():
             fails = False
         error = reduce(either, (part.error for part in parts), fails)
-        return Values(result, error, _type_of_call(function, arguments, parts))
+        return TypedColumn(result, error, _type_of_call(function, arguments, parts))
 
     return operate
 
 
 def _type_of_call(
-    function: ScoringFunction, arguments: Sequence[FloatArray], parts: Sequence[Values]
+    function: ScoringFunction, arguments: Sequence[FloatArray], parts: Sequence[TypedColumn]
 ) -> Mask | None:
     if function.result is ResultType.DOUBLE:
         return True
@@ -177,41 +177,43 @@ def _type_of_call(
 # Conditions -----------------------------------------------------------------------------------
 
 
-def truth(value: Values) -> BoolArray:
+def truth(value: TypedColumn) -> BoolArray:
     """Return the effective boolean values: false for zero and for NaN."""
     if value.is_boolean:
         return value.numbers
     return np.abs(value.numbers) > 0  # type: ignore[no-any-return]
 
 
-def negation(value: Values) -> Values:
+def negation(value: TypedColumn) -> TypedColumn:
     """Return the values of ``!``."""
-    return Values(~truth(value), value.error)
+    return TypedColumn(~truth(value), value.error)
 
 
-def conjunction(left: Values, right: Values) -> Values:
+def conjunction(left: TypedColumn, right: TypedColumn) -> TypedColumn:
     """Return the values of ``&&``: false if either is false, even if the other is an error."""
     a, b = truth(left), truth(right)
     if left.error is False and right.error is False:
-        return Values(a & b)
+        return TypedColumn(a & b)
     is_false = (~a & _no(left.error)) | (~b & _no(right.error))
-    return Values(a & b, either(left.error, right.error) & ~is_false)
+    return TypedColumn(a & b, either(left.error, right.error) & ~is_false)
 
 
-def disjunction(left: Values, right: Values) -> Values:
+def disjunction(left: TypedColumn, right: TypedColumn) -> TypedColumn:
     """Return the values of ``||``: true if either is true, even if the other is an error."""
     a, b = truth(left), truth(right)
     if left.error is False and right.error is False:
-        return Values(a | b)
+        return TypedColumn(a | b)
     is_true = (a & _no(left.error)) | (b & _no(right.error))
-    return Values(is_true, either(left.error, right.error) & ~is_true)
+    return TypedColumn(is_true, either(left.error, right.error) & ~is_true)
 
 
-def comparison(compare: Callable[..., BoolArray]) -> Callable[[Values, Values], Values]:
+def comparison(
+    compare: Callable[..., BoolArray],
+) -> Callable[[TypedColumn, TypedColumn], TypedColumn]:
     """Return an operation that compares numbers; NaN is unequal to all, and never less or more."""
 
-    def operate(left: Values, right: Values) -> Values:
-        return Values(compare(left.numbers, right.numbers), either(left.error, right.error))
+    def operate(left: TypedColumn, right: TypedColumn) -> TypedColumn:
+        return TypedColumn(compare(left.numbers, right.numbers), either(left.error, right.error))
 
     return operate
 
@@ -219,13 +221,13 @@ def comparison(compare: Callable[..., BoolArray]) -> Callable[[Values, Values], 
 equal = comparison(np.equal)
 
 
-def within(value: Values, *choices: Values) -> Values:
+def within(value: TypedColumn, *choices: TypedColumn) -> TypedColumn:
     """Return the values of ``IN``."""
-    nothing = Values(np.zeros_like(value.numbers, dtype=np.bool_), value.error)
+    nothing = TypedColumn(np.zeros_like(value.numbers, dtype=np.bool_), value.error)
     return reduce(disjunction, (equal(value, choice) for choice in choices), nothing)
 
 
-def not_within(value: Values, *choices: Values) -> Values:
+def not_within(value: TypedColumn, *choices: TypedColumn) -> TypedColumn:
     """Return the values of ``NOT IN``."""
     return negation(within(value, *choices))
 
@@ -233,33 +235,33 @@ def not_within(value: Values, *choices: Values) -> Values:
 # Forms ----------------------------------------------------------------------------------------
 
 
-def choice(condition: Values, then: Values, otherwise: Values) -> Values:
+def choice(condition: TypedColumn, then: TypedColumn, otherwise: TypedColumn) -> TypedColumn:
     """Return the values of ``IF``; each keeps the type of the branch that it comes from."""
     holds = truth(condition)
-    return Values(
+    return TypedColumn(
         np.where(holds, then.numbers, otherwise.numbers),
         either(condition.error, _chosen(holds, then.error, otherwise.error)),
         _chosen_type(holds, then.floating, otherwise.floating),
     )
 
 
-def coalesce(*values: Values) -> Values:
+def coalesce(*values: TypedColumn) -> TypedColumn:
     """Return the first values that are no errors, with their types."""
     return reduce(_or_else, values)
 
 
-def _or_else(first: Values, second: Values) -> Values:
+def _or_else(first: TypedColumn, second: TypedColumn) -> TypedColumn:
     if first.error is False:
         return first
     fails = np.asarray(first.error)
-    return Values(
+    return TypedColumn(
         np.where(fails, second.numbers, first.numbers),
         False if second.error is False else fails & second.error,
         _chosen_type(fails, second.floating, first.floating),
     )
 
 
-def is_bound(value: Values) -> Values:
+def is_bound(value: TypedColumn) -> TypedColumn:
     """Return the values of ``BOUND``."""
     bound = np.ones(np.shape(value.numbers), dtype=np.bool_)
-    return Values(bound if value.error is False else bound & ~np.asarray(value.error))
+    return TypedColumn(bound if value.error is False else bound & ~np.asarray(value.error))

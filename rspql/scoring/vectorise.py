@@ -25,7 +25,7 @@ from rspql.scoring.functions import BoolArray, FloatArray, FunctionRegistry, Mas
 from rspql.scoring.library import DEFAULT_FUNCTIONS
 from rspql.scoring.nan import is_number_nan
 from rspql.scoring.types import result_type
-from rspql.scoring.values import TypesNeededError, Values
+from rspql.scoring.values import TypedColumn, TypesNeededError
 
 Columns = Mapping[str, FloatArray]
 Datatypes = Mapping[str, str]
@@ -110,7 +110,7 @@ def needs_types(
 
 def evaluation(
     expression: ast.Expression, functions: FunctionRegistry, datatypes: Datatypes
-) -> Callable[[Columns, TypesOf | None], Values]:
+) -> Callable[[Columns, TypesOf | None], TypedColumn]:
     """Return a function from columns to values, errors and types, row by row."""
     # A program for a stack machine: running it takes no recursion, however deep the expression is.
     nodes = postorder(expression)
@@ -122,19 +122,19 @@ def evaluation(
     known = {name: datatype in FLOATING for name, datatype in datatypes.items()}
 
     def run(
-        program: list[tuple[Callable[..., Values], int]],
+        program: list[tuple[Callable[..., TypedColumn], int]],
         columns: Columns,
         floating: Callable[[str], Mask | None],
-    ) -> Values:
-        variables: dict[str, Values] = {}
+    ) -> TypedColumn:
+        variables: dict[str, TypedColumn] = {}
 
-        def variable(name: str) -> Values:
+        def variable(name: str) -> TypedColumn:
             if name not in variables:
                 of_name = known[name] if name in known else floating(name)
                 variables[name] = values.column_of(columns[name], of_name)
             return variables[name]
 
-        stack: list[Values] = []
+        stack: list[TypedColumn] = []
         with np.errstate(all="ignore"):
             for operate, count in program:
                 start = len(stack) - count
@@ -143,7 +143,7 @@ def evaluation(
                 stack.append(operate(variable, *parts))
         return stack.pop()
 
-    def evaluate(columns: Columns, types: TypesOf | None) -> Values:
+    def evaluate(columns: Columns, types: TypesOf | None) -> TypedColumn:
         try:
             return run(program, columns, lambda _name: None)
         except TypesNeededError:
@@ -152,7 +152,7 @@ def evaluation(
     return evaluate
 
 
-def _typed(node: ast.Expression, operate: Callable[..., Values]) -> Callable[..., Values]:
+def _typed(node: ast.Expression, operate: Callable[..., TypedColumn]) -> Callable[..., TypedColumn]:
     """Return an operation for operands of known types, with the zeros of its values' types."""
     if isinstance(node, ast.Binary) and node.operator == "/":
         operate = _of_parts(values.divide)
@@ -164,7 +164,7 @@ def _looks_floating(column: FloatArray) -> BoolArray:
     return np.isinf(column) | is_number_nan(column)
 
 
-def _operation(node: ast.Expression, functions: FunctionRegistry) -> Callable[..., Values]:
+def _operation(node: ast.Expression, functions: FunctionRegistry) -> Callable[..., TypedColumn]:
     """Return the operation of a node, as a function of the variables and its operands' values."""
     match node:
         case ast.Variable(name):
@@ -184,15 +184,15 @@ def _operation(node: ast.Expression, functions: FunctionRegistry) -> Callable[..
             raise TypeError(f"not a scoring expression: {node!r}")
 
 
-def _constant(literal: ast.Literal) -> Values:
-    return Values(np.asarray(constant_value(literal)), False, literal.datatype in FLOATING)
+def _constant(literal: ast.Literal) -> TypedColumn:
+    return TypedColumn(np.asarray(constant_value(literal)), False, literal.datatype in FLOATING)
 
 
-def _of_parts(operate: Callable[..., Values]) -> Callable[..., Values]:
+def _of_parts(operate: Callable[..., TypedColumn]) -> Callable[..., TypedColumn]:
     return lambda _variable, *parts: operate(*parts)
 
 
-def _function(name: ast.Iri | str, functions: FunctionRegistry) -> Callable[..., Values]:
+def _function(name: ast.Iri | str, functions: FunctionRegistry) -> Callable[..., TypedColumn]:
     if isinstance(name, str) and name in _FORMS:
         return _FORMS[name]
     function = functions.find(name)
@@ -201,19 +201,19 @@ def _function(name: ast.Iri | str, functions: FunctionRegistry) -> Callable[...,
     return values.call(function)
 
 
-_FORMS: Mapping[str, Callable[..., Values]] = {
+_FORMS: Mapping[str, Callable[..., TypedColumn]] = {
     "if": values.choice,
     "coalesce": values.coalesce,
     "bound": values.is_bound,
 }
 
-_UNARY: Mapping[str, Callable[..., Values]] = {
+_UNARY: Mapping[str, Callable[..., TypedColumn]] = {
     "+": values.arithmetic(np.positive),
     "-": values.arithmetic(np.negative),
     "!": values.negation,
 }
 
-_BINARY: Mapping[str, Callable[..., Values]] = {
+_BINARY: Mapping[str, Callable[..., TypedColumn]] = {
     "+": values.arithmetic(np.add),
     "-": values.arithmetic(np.subtract),
     "*": values.arithmetic(np.multiply),

@@ -25,7 +25,7 @@ from rspql.scoring import (
 )
 from rspql.scoring.exact import Number, evaluate
 from rspql.scoring.exact import number_of as number_in
-from rspql.scoring.values import Values, as_scores
+from rspql.scoring.values import TypedColumn, as_scores
 from rspql.scoring.vectorise import evaluation
 from tests.support.rspql.scores import NORM_X, X, Y, binary, call, nested, number
 
@@ -96,7 +96,7 @@ def types_of(x: Value, y: Value) -> Callable[[str], np.ndarray]:
     return lambda name: np.array([getattr(given[name], "datatype", None) in (FLOAT, DOUBLE)])
 
 
-def in_arrays(expression: ast.Expression, x: Value, y: Value) -> Values:
+def in_arrays(expression: ast.Expression, x: Value, y: Value) -> TypedColumn:
     """Return the one value of an expression, by the road that keeps errors and NaN apart.
 
     The plain road, and the one with known datatypes, must give the same score.

@@ -23,7 +23,7 @@ _CONNECTION, _LIFELINE = 1, 2
 """Positions of the numbers of the open files among the arguments."""
 
 
-class Served:
+class ServedEngine:
     """Engine of a worker process; each method is a request."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Served:
         return list(self._engine.describe(resources))
 
 
-def serve(connection: Connection, served: Served) -> None:
+def serve(connection: Connection, served: ServedEngine) -> None:
     """Serve requests until the connection ends.
 
     A request is a method, its arguments, and whether the result is wanted. The failure of a request
@@ -77,7 +77,7 @@ def serve(connection: Connection, served: Served) -> None:
             connection.send(reply)
 
 
-def _reply(served: Served, method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+def _reply(served: ServedEngine, method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
     try:
         return "done", getattr(served, method)(*arguments)
     except MemoryError:
@@ -107,7 +107,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lifeline = int(sys.argv[_LIFELINE])
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-    serve(Connection(int(sys.argv[_CONNECTION])), Served())
+    serve(Connection(int(sys.argv[_CONNECTION])), ServedEngine())
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from acquatop.answer.sinks import growing
 from acquatop.engine.commits import Committer
 from acquatop.engine.observer import Kept, Silent, StateSeen
 from acquatop.engine.persistence import EngineState
-from acquatop.engine.queries import QueryRegistry, Registration
+from acquatop.engine.queries import QueryRegistry, RegistryEntry
 from acquatop.engine.state.folder import Folder
 from acquatop.engine.stream_driver import StreamDriver
 from acquatop.errors import EnvironmentProblem, UserError
@@ -366,7 +366,7 @@ def test_a_query_may_end_while_all_is_saved(world: World) -> None:
     registries: list[QueryRegistry] = []
     add = QueryRegistry.add
 
-    def noted(queries: QueryRegistry, *arguments: Any, **options: Any) -> Registration:
+    def noted(queries: QueryRegistry, *arguments: Any, **options: Any) -> RegistryEntry:
         registries.append(queries)
         return add(queries, *arguments, **options)
 
