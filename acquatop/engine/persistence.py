@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from acquatop.answer.answer import Answer
 from acquatop.answer.codec import answer_from_document, answer_to_document
 from acquatop.engine.observer import Kept, Observer, StateSeen
 from acquatop.engine.state.directory import Recovered, StateDirectory
+from acquatop.engine.state.folder import Folder
 from acquatop.errors import EnvironmentProblem, UserError
 
 _JOURNAL_BYTES = 64 << 20
@@ -36,8 +37,14 @@ class EngineState:
     any more: the engine resumes from the state before it.
     """
 
-    def __init__(self, path: Path, observer: Observer) -> None:
+    def __init__(
+        self,
+        path: Path,
+        observer: Observer,
+        folder: Callable[[Path], Folder] = Folder,
+    ) -> None:
         self._path = path
+        self._folder = folder
         self._observer = observer
         self._directory: StateDirectory | None = None
         self._recovered: Recovered | None = None
@@ -50,7 +57,7 @@ class EngineState:
 
     def open(self, manifest: Mapping[str, str]) -> None:
         """Open the directory, and read the state of a former engine."""
-        self._directory = StateDirectory.open(self._path, manifest)
+        self._directory = StateDirectory.open(self._path, manifest, folder=self._folder)
         started = time.perf_counter()
         self._recovered = self._directory.recover()
         if self._recovered is None:

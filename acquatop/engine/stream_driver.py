@@ -11,12 +11,12 @@ from acquatop.answer.answer import Answer
 from acquatop.answer.unanswered import Unanswered
 from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
-from acquatop.engine.idle_timer import IdleTimer
 from acquatop.engine.journal_entry import JournalEntry
 from acquatop.engine.observer import Observer
 from acquatop.engine.step import Outcome, SlotFailure, Step
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_settings import StreamSettings
+from acquatop.engine.stream_time import Phase
 from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Batch, Carrier
 
@@ -49,7 +49,7 @@ class StreamDriver:
         self._observer = observer
         self._clock = settings.clock
         self._live = settings.live
-        self._timer = IdleTimer(stream.due_in, self._tick_or_end)
+        self._timer = settings.timer(stream.due_in, self._tick_or_end)
         self._carrier: Carrier | None = None
         self._is_cut_short = False
         self._has_end_begun = False
@@ -67,13 +67,23 @@ class StreamDriver:
 
     def wait(self) -> None:
         """Return once the next batch may be taken: other streams may have to catch up first."""
+        if self.is_held():
+            self.stream.gate.pass_through(self.stream.must_wait)
+            self._go_on()
+
+    def is_held(self) -> bool:
+        """Return True if other streams have to catch up first; nothing can come meanwhile."""
         stream = self.stream
-        if stream.gate.is_open(stream.must_wait):
-            return
-        stream.time.hold()
-        stream.gate.pass_through(stream.must_wait)
+        if not stream.gate.is_open(stream.must_wait):
+            stream.time.hold()
+            return True
+        if stream.time.phase is Phase.HELD:
+            self._go_on()
+        return False
+
+    def _go_on(self) -> None:
         # What could not come while it was held is not missing.
-        stream.time.listen()
+        self.stream.time.listen()
         self._timer.wake()
 
     def release(self) -> None:
