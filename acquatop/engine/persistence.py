@@ -143,7 +143,7 @@ class EngineState:
     def append(self, stream: str, entry: Mapping[str, bytes]) -> bool:
         """Append a batch to the journal; return False if a snapshot is needed instead."""
         assert self._directory is not None
-        self._check_failure()
+        self.check_failure()
         size = sum(map(len, entry.values()))
         if not self._has_snapshot or self._directory.journal_length + size > _JOURNAL_BYTES:
             return False
@@ -161,7 +161,7 @@ class EngineState:
     ) -> None:
         """Write a snapshot."""
         assert self._directory is not None
-        self._check_failure()
+        self.check_failure()
         started = time.perf_counter()
         engine = {
             "streams": dict(streams),
@@ -181,7 +181,8 @@ class EngineState:
         self._failure = self._failure or error
         self.is_behind = False
 
-    def _check_failure(self) -> None:
+    def check_failure(self) -> None:
+        """Raise the first error, if there was any: nothing is kept after it."""
         if self._failure is not None:
             raise EnvironmentProblem(
                 f"{self._path}: nothing is kept any more, since something has failed: "

@@ -103,6 +103,7 @@ class StreamDriver:
         with self._committer.state_lock():
             if self.stream.time.has_ended:
                 return
+            self._committer.check()
             outcome, answers = self._run(self.stream.take(batch, due_at))
             seconds = self._committer.commit(self.stream.iri, outcome.entry, answers)
             if batch.log_nearly_full:
@@ -128,6 +129,8 @@ class StreamDriver:
         try:
             with self._committer.state_lock():
                 self.stream.end()
+                if closes:
+                    self._committer.check()
                 _, answers = self._run(self.stream.finish(closes=closes))
                 if answers and self.stream.position is not None:
                     self._committer.commit(self.stream.iri, {}, answers)
@@ -177,6 +180,7 @@ class StreamDriver:
         with self._committer.state_lock(), self.stream.time.advancing() as may_advance:
             if not may_advance:
                 return
+            self._committer.check()
             outcome, answers = self._run(self.stream.tick(due_at))
             seconds = 0.0
             if answers:
