@@ -92,9 +92,11 @@ class StreamDriver:
 
     def job(self) -> Job:
         """Return the job for the next batch."""
-        self.stream.begin_batch()
+        is_new = self.stream.begin_batch()
         with self._committer.state_lock():
             self.stream.apply_joins_and_leaves()
+            if is_new and self._committer.is_durable:
+                self._committer.save(())
         return self.stream.job()
 
     def take(self, batch: Batch) -> None:
