@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.escapes import unescaped
 from connectors.instants import milliseconds
 from connectors.mapping import IRI, XSD_DOUBLE
 from connectors.text_slices import TextSlices
@@ -26,8 +26,6 @@ _NUMBER = (
 _INSTANT = rf'^"[0-9T:.Z+-]+"\^\^<{_XSD}dateTime(?:Stamp)?>$'
 _SURE_DIGITS = 18
 """Number of digits that certainly fit into a 64-bit integer."""
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
-_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
 def values_of(terms: pa.StringArray, datatype: str) -> pa.Array:
@@ -154,17 +152,3 @@ def _unescaped(texts: pa.StringArray) -> pa.StringArray:
     escaped = pc.fill_null(pc.match_substring(texts, "\\"), False)
     plain = [unescaped(each) for each in texts.filter(escaped).to_pylist()]
     return pc.replace_with_mask(texts, escaped, pa.array(plain, pa.string())) if plain else texts
-
-
-def unescaped(text: str) -> str:
-    r"""Return a text without N-Triples escapes.
-
-    >>> unescaped(r'\u00e9 \"a\"')
-    'é "a"'
-    """
-    return _ESCAPE.sub(_character, text)
-
-
-def _character(escape: re.Match[str]) -> str:
-    code = escape[1] or escape[2]
-    return chr(int(code, 16)) if code else _ESCAPES[escape[3]]

@@ -42,6 +42,7 @@ _LOADING_TIMEOUT = 30.0
 class Refreshed:
     """Result of a refresh: keys fetched in time, keys whose values changed (late answers included).
 
+    ``ambiguous`` counts the solutions beyond the one used for a key, among those fetched or pushed.
     ``failure`` says what went wrong, or why less was asked than the evaluation's budget allows.
     """
 
@@ -124,6 +125,8 @@ class Maintainer(Generic[StoreT]):
         """Rejections counted by another process and not reported yet."""
         self._loads_later = False
         self._changed: dict[str, None] = {}
+        self._ambiguous = 0
+        """Number of pushed solutions beyond those used, since the previous refresh."""
         """Keys whose values have changed, besides those of the next refresh."""
 
     @property
@@ -249,6 +252,7 @@ class Maintainer(Generic[StoreT]):
         settings = {
             "now": self.now(),
             "changed": list(self._changed),
+            "ambiguous": self._ambiguous,
             "loads later": self._loads_later,
             "trouble": self._trouble,
             "rejected": dict(self._owed + (self._rejected_so_far() - self._rejected)),
@@ -272,8 +276,10 @@ class Maintainer(Generic[StoreT]):
             self.account.resume(parts["account"])
             self._access.resume(parts["access"])
             self._go_on_from(settings["now"])
+            ambiguous = int(settings.get("ambiguous", 0))  # older snapshots have none
             self._loads_later, self._trouble = settings["loads later"], settings["trouble"]
-        self._changed, self._owed, self._rejected = changed, owed, self._rejected_so_far()
+        self._changed, self._ambiguous = changed, ambiguous
+        self._owed, self._rejected = owed, self._rejected_so_far()
 
     def _go_on_from(self, seconds: float) -> None:
         """Show no time before that of a snapshot, so that a new question is not dated earlier."""
@@ -369,8 +375,8 @@ class Maintainer(Generic[StoreT]):
 
     def _store(self, asked: InFlight) -> Refreshed:
         changed, self._changed = self._changed, {}
+        ambiguous, self._ambiguous = self._ambiguous, 0
         fetched: set[str] = set()
-        ambiguous = 0
         arrived = sorted([*asked.late, *asked.on_time], key=lambda each: each.number)
         failures = [str(delivery.error) for delivery in arrived if delivery.error is not None]
         # Requests sent at one time are stored in one step, however many they were.
@@ -431,3 +437,4 @@ class Maintainer(Generic[StoreT]):
                 asked = [asked[at] for at in np.flatnonzero(self.store.rows(asked) >= 0).tolist()]
             stored = self.store.put(asked, each.solutions, each.now, pushed=True)
             self._changed.update(dict.fromkeys(stored.changed))
+            self._ambiguous += stored.ambiguous

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+import struct
 from collections.abc import Mapping
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -22,6 +24,10 @@ _NUMERIC = {
     _XSD + "float": _DOUBLE,
 }
 """Numeric datatypes, and the syntax of their numbers."""
+FLOAT = _XSD + "float"
+_FLOATING = (FLOAT, _XSD + "double")
+NOT_A_NUMBER: float = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0001))[0]
+"""The number NaN of xsd:float and xsd:double among numbers; every other NaN means no number."""
 _BLANK = "urn:acquatop:blank:"
 _BLANK_IRI = re.compile(re.escape(_BLANK) + "([0-9a-f]{32})")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
@@ -155,6 +161,8 @@ def from_json(binding: Mapping[str, str], owner: str | None = None) -> str | Non
 def number_of(term: str) -> float:
     """Return the number that a term stands for; NaN if it has none or is invalid for its datatype.
 
+    The number NaN has a form of its own, :data:`NOT_A_NUMBER`. An xsd:float has its precision.
+
     >>> number_of('"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'), number_of('"2.5"')
     (2.5, nan)
     """
@@ -162,4 +170,35 @@ def number_of(term: str) -> float:
         return float("nan")
     lexical, _, datatype = term[1:-1].rpartition('"^^<')
     written = _NUMERIC.get(datatype)
-    return float(lexical) if written is not None and written.fullmatch(lexical) else float("nan")
+    if written is None or not written.fullmatch(lexical):
+        return float("nan")
+    if lexical == "NaN":
+        return NOT_A_NUMBER
+    return single(float(lexical)) if datatype == FLOAT else float(lexical)
+
+
+def is_not_a_number(number: float) -> bool:
+    """Return True for the number NaN, which is not the NaN of a missing number."""
+    return struct.pack("d", number) == struct.pack("d", NOT_A_NUMBER)
+
+
+def is_floating(term: str) -> bool:
+    """Return True if a term is a literal of xsd:float or xsd:double.
+
+    >>> is_floating('"7"^^<http://www.w3.org/2001/XMLSchema#double>'), is_floating('"7"')
+    (True, False)
+    """
+    return term.rpartition('"^^<')[2][:-1] in _FLOATING
+
+
+def single(value: float) -> float:
+    """Return the xsd:float that is nearest to a number.
+
+    >>> single(0.1) == 0.1, single(0.5) == 0.5, single(-1e40)
+    (False, True, -inf)
+    """
+    try:
+        found: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return found

@@ -16,6 +16,9 @@ class KnownValues(Protocol):
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
         """Return a variable's values as numbers; NaN if there is none."""
 
+    def floating(self, variable: str, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
+
     def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows whose key the remote had when it was last asked."""
 

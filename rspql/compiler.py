@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic, QueryError, in_source_order
@@ -11,6 +11,7 @@ from rspql.parser import parse
 from rspql.passes.analyse_score import analyse_score
 from rspql.passes.check_names import check_names
 from rspql.passes.check_windows import check_windows
+from rspql.passes.filters_in_doubles import filters_in_doubles
 from rspql.passes.nest_groups import nest_groups
 from rspql.passes.normalise import normalise
 from rspql.passes.not_incremental import NotIncremental
@@ -81,6 +82,11 @@ def analyse(
         if ranking is not None:
             try:
                 plan = plan_incremental(normal, sources, ranking, windowed, functions, found)
+                alike = filters_in_doubles(normal, sources, functions)
+                in_doubles = plan_windowed(
+                    *alike, ranking, _output(query), functions, is_numeric=True
+                )
+                plan = replace(plan, in_doubles=in_doubles)
             except NotIncremental as refusal:
                 reason = refusal.reason
             if ranking.expression is not None and not any(each.is_error for each in found):

@@ -94,6 +94,7 @@ class Score:
     ``variable`` is None if ORDER BY holds a bare expression. ``stream_variables`` are those of the
     pattern or, if the plan aggregates, its columns. With a ``condition``, only solutions for which
     it holds count. ``ranges`` are the ranges of variables known from the query's filters.
+    ``datatypes`` are those of stream variables, as far as a catalog says them.
     """
 
     expression: Expression
@@ -104,6 +105,7 @@ class Score:
     condition: Expression | None = None
     ranges: Mapping[str, Interval] = field(default_factory=dict, hash=False)
     functions: FunctionRegistry = field(default=DEFAULT_FUNCTIONS, compare=False, repr=False)
+    datatypes: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,8 @@ class TopKPlan:
     Without a ``service`` nothing is joined: there are no ``join_variables``, and the score needs
     the stream alone. With an ``aggregate``, the rows to join and score are not the pattern's
     solutions but one row per key, with the key (the join variable) and the columns. ``windowed`` is
-    the slower plan with the same answers.
+    the slower plan, valid for values of any kind. ``in_doubles`` is the slower plan with the same
+    arithmetic, valid if the stream's values in the score and the filters are numbers.
     """
 
     name: str | None
@@ -164,6 +167,7 @@ class TopKPlan:
     offset: int
     projection: tuple[str, ...]
     windowed: WindowedPlan
+    in_doubles: WindowedPlan
 
 
 Plan = TopKPlan | WindowedPlan

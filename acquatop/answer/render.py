@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from rdflib.term import Identifier
 
-from acquatop.ingest.terms import datatype_of, score_literal, to_rdflib
+from acquatop.ingest.terms import datatype_of, score_literal, to_ast, to_rdflib
+from rspql import ast
 from rspql.plan import TopKPlan
-from rspql.scoring import result_type
+from rspql.scoring import result_type, type_of_value
 
 Bindings = Mapping[str, Identifier]
 """Selected variables of a solution, as rdflib terms."""
@@ -43,7 +44,13 @@ class Rendering:
             for name, term in terms.items()
             if (datatype := datatype_of(term)) is not None
         )
+        score = self._plan.score
         if types not in self._score_types:
-            score = self._plan.score
             self._score_types[types] = result_type(score.expression, dict(types), score.functions)
-        return self._score_types[types]
+        known = self._score_types[types]
+        if known is not None:
+            return known
+        # It depends on the values, as the type of an IF does.
+        named = ((name, to_ast(terms[name])) for name, _ in types)
+        literals = {name: each for name, each in named if isinstance(each, ast.Literal)}
+        return type_of_value(score.expression, literals, score.functions)

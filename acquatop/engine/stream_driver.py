@@ -96,7 +96,7 @@ class StreamDriver:
         with self._committer.state_lock():
             self.stream.apply_joins_and_leaves()
             if is_new and self._committer.is_durable:
-                self._committer.save(())
+                self._committer.commit(self.stream.iri, {}, ())
         return self.stream.job()
 
     def take(self, batch: Batch) -> None:

@@ -22,7 +22,7 @@ from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, DATATYPES, IRI, SUBJECT, TIME, XSD_DOUBLE
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
-from rspql.plan import Aggregation, TopKPlan
+from rspql.plan import AggregateColumn, Aggregation, Score, TopKPlan
 from rspql.scoring import variables_in, vectorise_condition
 from rspql.scoring.vectorise import ConditionFunction
 
@@ -155,6 +155,28 @@ class Matcher:
         mapped = (self._mapping.properties.get(predicate) for predicate in predicates)
         return next((each.datatype for each in mapped if each is not None), None)
 
+    def _datatypes_in(self, expression: ast.Expression) -> dict[str, str]:
+        found = {name: self.datatype(name) for name in variables_in(expression)}
+        return {name: datatype for name, datatype in found.items() if datatype is not None}
+
+    def score_datatypes(self, score: Score) -> dict[str, str]:
+        """Return the datatypes of a score's stream variables, as far as they are known."""
+        if self._aggregate is None:
+            found = {name: self.datatype(name) for name in score.stream_variables}
+        else:
+            columns = {each.variable: each for each in self._aggregate.columns}
+            found = {
+                name: self._aggregated_datatype(columns[name]) for name in score.stream_variables
+            }
+        return {name: datatype for name, datatype in found.items() if datatype is not None}
+
+    def _aggregated_datatype(self, column: AggregateColumn) -> str | None:
+        if column.of is None:
+            return ast.XSD + "integer"
+        datatype = self.datatype(column.of)
+        is_quotient = column.function == "avg" and datatype != XSD_DOUBLE
+        return ast.XSD + "decimal" if is_quotient else datatype
+
     def _is_number(self, variable: str) -> bool:
         datatype = self.datatype(variable)
         return datatype is not None and DATATYPES[datatype] != pa.string()
@@ -240,7 +262,8 @@ class Matcher:
         # Compiled in each process: compiled filters cannot be pickled.
         if self._made is None:
             self._made = [
-                (vectorise_condition(each, self._functions), each) for each in self._conditions
+                (vectorise_condition(each, self._functions, self._datatypes_in(each)), each)
+                for each in self._conditions
             ]
         return self._made
 

@@ -8,15 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acquatop.ingest.scoring import BoolArray
 from acquatop.topk.contract import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
 class ReplicaColumns:
-    """Keys of a replica, and their numbers. Rows are positions; -1 for all other keys."""
+    """Keys of a replica, and their numbers. Rows are positions; -1 for all other keys.
+
+    ``types`` has by variable a mask of the keys for which it is an xsd:float or xsd:double, if
+    asked for.
+    """
 
     keys: pa.StringArray
     columns: dict[str, FloatArray]
+    types: dict[str, BoolArray]
 
     def rows(self, keys: list[str] | pa.StringArray) -> IntArray:
         """Return each key's row. O(keys of both)."""
@@ -29,3 +35,10 @@ class ReplicaColumns:
         if not len(self.keys):
             return np.full(len(rows), np.nan)
         return np.where(rows >= 0, self.columns[variable][rows], np.nan)
+
+    def floating(self, variable: str, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
+        if not len(self.keys):
+            return np.zeros(len(rows), dtype=np.bool_)
+        mask: BoolArray = (rows >= 0) & self.types[variable][rows]
+        return mask

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 
 import numpy as np
@@ -17,15 +17,20 @@ from rspql.scoring import (
     Interval,
     ScoreFunction,
     bounds,
+    needs_types,
     variables_in,
     vectorise,
     vectorise_condition,
 )
 
 BoolArray = npt.NDArray[np.bool_]
+TypesOf = Callable[[str], BoolArray]
+"""Function that returns which of a variable's numbers are of xsd:float or xsd:double."""
 
 _RANGES = 1024
 """Number of ranges of the stream's numbers whose best possible merit is cached."""
+
+_WITHOUT_NAN = frozenset((ast.XSD + "integer", ast.XSD + "decimal"))
 
 _GROUPS = 256
 """Number of distinct rows up to which the best possible merit is computed for each of them."""
@@ -43,7 +48,7 @@ class ReplicaScoring:
         self._store = store
         self._function = _scoring(score)
         self._conditions = [
-            vectorise_condition(each, score.functions)
+            vectorise_condition(each, score.functions, score.datatypes)
             for each in _conjuncts(score.condition)
             if all(name in score.stream_variables for name in variables_in(each))
         ]
@@ -81,16 +86,27 @@ class ReplicaScoring:
         if self._store is None:
             return self.merits_given({}, parts, len(rows))
         numbers = {name: self._store.numbers(name, rows) for name in self._score.remote_variables}
-        merits = self.merits_given(numbers, parts, len(rows))
+        store = self._store
+        merits = self.merits_given(
+            numbers, parts, len(rows), lambda name: store.floating(name, rows)
+        )
         merits[~self._store.present(rows)] = np.nan
         return merits
 
     def merits_given(
-        self, remote: Mapping[str, FloatArray], parts: tuple[FloatArray, ...], count: int
+        self,
+        remote: Mapping[str, FloatArray],
+        parts: tuple[FloatArray, ...],
+        count: int,
+        types: TypesOf | None = None,
     ) -> FloatArray:
-        """Return each row's merit for given numbers of the remote, by variable: a new column."""
+        """Return each row's merit for given numbers of the remote, by variable: a new column.
+
+        ``types`` returns which of a variable's numbers are of xsd:float or xsd:double; without it
+        they are taken for integers and decimals.
+        """
         columns = {**dict(zip(self._score.stream_variables, parts, strict=True)), **remote}
-        merits = self._sign * self._function(columns)
+        merits = self._sign * self._function(columns, types)
         return merits if merits.shape == (count,) else np.array(np.broadcast_to(merits, count))
 
     def can_count(self, parts: tuple[FloatArray, ...], count: int) -> BoolArray:
@@ -118,8 +134,11 @@ class ReplicaScoring:
     def _reach(
         self, lows: tuple[float, ...], highs: tuple[float, ...], remote: Mapping[str, Interval]
     ) -> float:
-        ranges = zip(self._score.stream_variables, map(Interval, lows, highs), strict=True)
-        known = {**self._score.ranges, **dict(ranges), **remote}
+        ranges = {
+            name: Interval(low, high, nan=self._score.datatypes.get(name) not in _WITHOUT_NAN)
+            for name, low, high in zip(self._score.stream_variables, lows, highs, strict=True)
+        }
+        known = {**self._score.ranges, **ranges, **remote}
         reach = bounds(self._score.expression, known, functions=self._score.functions)
         return reach.high if self._score.descending else -reach.low
 
@@ -168,7 +187,7 @@ class ReplicaScoring:
         # No range for a variable without numbers: the score may do without its value.
         numbers = {name: column[~np.isnan(column)] for name, column in columns.items()}
         return {
-            name: Interval(float(each.min()), float(each.max()))
+            name: Interval(float(each.min()), float(each.max()), nan=len(each) < len(columns[name]))
             for name, each in numbers.items()
             if len(each)
         }
@@ -179,7 +198,7 @@ class ReplicaScoring:
         for name in self._score.remote_variables if self._store is not None else ():
             mean = self._store.mean(name) if self._store is not None else 0.0
             columns[name] = np.full(count, 0.0 if np.isnan(mean) else mean)
-        return self._sign * np.broadcast_to(self._function(columns), count)
+        return self._sign * np.broadcast_to(self._function(columns, None), count)
 
 
 def _conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
@@ -196,8 +215,19 @@ def _conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
 
 def _scoring(score: Score) -> ScoreFunction:
     """Return a scoring function for columns: NaN for an error, or if the condition fails."""
-    value = vectorise(score.expression, score.functions)
+    value = vectorise(score.expression, score.functions, score.datatypes)
     if score.condition is None:
         return value
-    holds = vectorise_condition(score.condition, score.functions)
-    return lambda columns: np.where(holds(columns), value(columns), np.nan)
+    holds = vectorise_condition(score.condition, score.functions, score.datatypes)
+
+    def scoring(columns: Mapping[str, FloatArray], types: TypesOf | None) -> FloatArray:
+        return np.where(holds(columns, types), value(columns, types), np.nan)
+
+    return scoring
+
+
+def typed_variables(score: Score) -> tuple[str, ...]:
+    """Return the remote's variables whose types can decide a score."""
+    expressions = [each for each in (score.expression, score.condition) if each is not None]
+    typed = any(needs_types(each, score.functions, score.datatypes) for each in expressions)
+    return score.remote_variables if typed else ()

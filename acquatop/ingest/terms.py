@@ -6,10 +6,11 @@ import functools
 import re
 from decimal import Decimal
 
+import numpy as np
 from rdflib import BNode, Literal, URIRef
 from rdflib.term import Identifier
 
-from connectors.literals import unescaped
+from connectors.escapes import unescaped
 from replica.terms import blank_label, literal_text
 from rspql import ast
 
@@ -121,5 +122,8 @@ def _score_literal(score: float, datatype: str | None) -> Literal:
     if datatype == _XSD + "decimal" and abs(score) <= _LARGEST_WHOLE:
         text = format(Decimal(format(score, ".15g")), "f")
         return Literal(text, datatype=URIRef(datatype), normalize=False)
+    if datatype == _XSD + "float":
+        shortest = str(np.float32(score)).replace("inf", "INF")
+        return Literal(shortest, datatype=URIRef(datatype), normalize=False)
     text = {float("inf"): "INF", float("-inf"): "-INF"}.get(score, repr(score))
     return Literal(text, datatype=_DOUBLE, normalize=False)

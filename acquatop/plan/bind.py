@@ -287,11 +287,22 @@ def _bind(
             bound = _bind_topk(plan, catalog, text, file, name)
             if isinstance(bound, BoundQuery):
                 return bound
+            windowed = plan.in_doubles if _has_numbers(plan, catalog) else plan.windowed
             return replace(
-                bind_windowed(plan.windowed, catalog, text=text, file=file, name=name), reason=bound
+                bind_windowed(windowed, catalog, text=text, file=file, name=name), reason=bound
             )
         case WindowedPlan():
             return bind_windowed(plan, catalog, text=text, file=file, name=name)
+
+
+def _has_numbers(plan: TopKPlan, catalog: Catalog) -> bool:
+    """Return True if the stream's values in a plan's score and filters are numbers."""
+    stream = catalog.streams.get(plan.window.stream.value)
+    if stream is None:
+        return False
+    found: list[Diagnostic] = []
+    Matcher(plan, stream.mapping, arrivals=stream.arrivals).check(found)
+    return not found
 
 
 def bind_windowed(
@@ -351,6 +362,8 @@ def _bind_topk(
         found.append(Diagnostic("by-window", message, plan.service.iri.span, severity="warning"))
     if found:
         return found[0]
+    typed = replace(plan.score, datatypes=matcher.score_datatypes(plan.score))
+    plan = replace(plan, score=typed)
     return BoundQuery(
         name or plan.name or "query", plan, window.stream, service, window.windows, matcher
     )

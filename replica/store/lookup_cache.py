@@ -37,6 +37,10 @@ class LookupCache:
         """Return a variable's values as numbers; NaN if there is none."""
         return self._store.numbers(variable, rows)
 
+    def floating(self, variable: str, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
+        return self._store.floating(variable, rows)
+
     def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows whose key the remote had when it was last asked."""
         return self._store.present(rows)

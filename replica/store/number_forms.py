@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from itertools import product
 
-from replica.terms import number_of
+import numpy as np
+import numpy.typing as npt
+
+from replica.terms import is_floating, is_not_a_number, number_of, single
 
 NONE, OTHER = 0, 1
 """Codes of no term and of a term kept as text; greater codes are forms of numbers."""
@@ -25,14 +28,21 @@ _FORMS: tuple[tuple[str, str, int], ...] = (
     *((name, "", 0) for name in _WHOLE),
     *product(["decimal"], [""], _DIGITS),
     *product(["double", "float"], ["", "E", "e"], _DIGITS),
+    ("", "", 0),
 )
 """By code: datatype, exponent mark if any, and number of digits after the point."""
+OTHER_FLOATING = len(_FORMS) - 1
+"""Code of a term kept as text that is a number of xsd:double or xsd:float."""
+FLOATING = np.array([name in ("double", "float") for name, _, _ in _FORMS])
+FLOATING[OTHER_FLOATING] = True
+"""By code: True if the numbers are of xsd:double or xsd:float."""
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _CODES = {
     (f"{_XSD}{name}>", mark, digits): code
     for code, (name, mark, digits) in enumerate(_FORMS)
     if name
 }
+_FLOAT = f"{_XSD}float>"
 _DATATYPES = {datatype for datatype, _, _ in _CODES}
 
 
@@ -50,9 +60,10 @@ def form_of(term: str | None) -> tuple[float, int]:
         return math.nan, NONE
     lexical, _, datatype = term.rpartition('"^^<')
     if datatype not in _DATATYPES or len(lexical) > _LONGEST:
-        return number_of(term), OTHER
+        return _other(term)
     lexical = lexical[1:]
-    if len(lexical) < _EXACT and lexical[:1] != "0" and lexical.isdecimal() and lexical.isascii():
+    is_usual = len(lexical) < _EXACT and datatype != _FLOAT
+    if is_usual and lexical[:1] != "0" and lexical.isdecimal() and lexical.isascii():
         # By far the most usual case: no need to format it again for comparison.
         return float(lexical), _CODES[datatype, "", 0]
     return _form_of(term, lexical, datatype)
@@ -60,7 +71,7 @@ def form_of(term: str | None) -> tuple[float, int]:
 
 def _form_of(term: str, lexical: str, datatype: str) -> tuple[float, int]:
     try:
-        number = float(lexical)
+        number = single(float(lexical)) if datatype == _FLOAT else float(lexical)
     except ValueError:
         return math.nan, OTHER
     mark = _mark_in(lexical)
@@ -68,8 +79,14 @@ def _form_of(term: str, lexical: str, datatype: str) -> tuple[float, int]:
     digits = len(mantissa) - 1 - point if (point := mantissa.find(".")) >= 0 else 0
     code = _CODES.get((datatype, mark, digits), OTHER)
     if code == OTHER or not math.isfinite(number) or _written(number, mark, digits) != lexical:
-        return number_of(term), OTHER
+        return _other(term)
     return number, code
+
+
+def _other(term: str) -> tuple[float, int]:
+    number = number_of(term)
+    is_number = number == number or is_not_a_number(number)
+    return number, OTHER_FLOATING if is_number and is_floating(term) else OTHER
 
 
 def text_of(number: float, code: int) -> str:
@@ -87,6 +104,12 @@ def _written(number: float, mark: str, digits: int) -> str:
         return f"{number:.{digits}f}"
     mantissa, _, exponent = f"{number:.{digits}e}".partition("e")
     return f"{mantissa}{mark}{int(exponent)}"
+
+
+def is_text(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Return a mask of the codes of terms kept as text."""
+    mask: npt.NDArray[np.bool_] = (codes == OTHER) | (codes == OTHER_FLOATING)
+    return mask
 
 
 def is_form(code: int) -> bool:

@@ -59,6 +59,10 @@ class ReplicaStore(KeyedStore):
         """Return a variable's values as numbers, NaN if there is none."""
         return self._terms[variable].numbers(rows)
 
+    def floating(self, variable: str, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
+        return self._terms[variable].floating(rows)
+
     def mean(self, variable: str) -> float:
         """Return the mean of a variable's known numbers, NaN if there are none."""
         if variable not in self._means:

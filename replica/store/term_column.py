@@ -9,7 +9,7 @@ import numpy as np
 from replica.store.columns import AnyArray, column, grown
 from replica.store.contract import BoolArray, FloatArray, IntArray
 from replica.store.key_index import KeyIndex
-from replica.store.number_forms import NONE, OTHER, form_of, is_form, text_of
+from replica.store.number_forms import FLOATING, NONE, form_of, is_form, is_text, text_of
 
 
 class TermColumn:
@@ -60,6 +60,11 @@ class TermColumn:
         """Return the terms of rows as numbers, NaN if there is none and for row -1."""
         return self._numbers[rows]
 
+    def floating(self, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows whose number is an xsd:float or xsd:double."""
+        mask: BoolArray = FLOATING[self._codes[rows]]
+        return mask
+
     def all_numbers(self) -> FloatArray:
         """Return all finite numbers."""
         return self._numbers[np.isfinite(self._numbers)]
@@ -69,7 +74,7 @@ class TermColumn:
         code = self._codes.item(row)
         if code == NONE:
             return None
-        if code != OTHER:
+        if not is_text(code):
             return text_of(self._numbers.item(row), code)
         return self._all_texts().keys(self._ids[[row]])[0]
 
@@ -86,10 +91,12 @@ class TermColumn:
         changed: BoolArray = (self._numbers[rows].view(np.int64) != numbers.view(np.int64)) | (
             self._codes[rows] != codes
         )
-        is_text = codes == OTHER
-        if self._texts is not None or is_text.any():
+        in_words = is_text(codes)
+        if self._texts is not None or in_words.any():
             ids = np.full(len(rows), -1, np.int64)
-            ids[is_text] = self._hold([terms[at] or "" for at in np.flatnonzero(is_text).tolist()])
+            ids[in_words] = self._hold(
+                [terms[at] or "" for at in np.flatnonzero(in_words).tolist()]
+            )
             changed |= self._replace_ids(rows, ids)
         self._numbers[rows], self._codes[rows] = numbers, codes
         return changed
@@ -126,22 +133,25 @@ class TermColumn:
         self._numbers[:used], self._codes[:used] = numbers, codes
         if "ids" in state:
             self._resume_texts(state, used)
-        elif (codes == OTHER).any():
+        elif is_text(codes).any():
             raise ValueError("terms have no text")
 
     def _resume_texts(self, state: Mapping[str, AnyArray], used: int) -> None:
         ids, texts = state["ids"].astype(np.int64), KeyIndex()
         texts.resume({name[6:]: each for name, each in state.items() if name.startswith("texts.")})
-        held, is_text = texts.all_rows(), self._codes[:used] == OTHER
-        if not np.array_equal(is_text, ids >= 0) or not np.array_equal(
-            np.unique(ids[is_text]), held
+        held, in_words = texts.all_rows(), is_text(self._codes[:used])
+        if not np.array_equal(in_words, ids >= 0) or not np.array_equal(
+            np.unique(ids[in_words]), held
         ):
             raise ValueError("terms have no text")
+        # A snapshot may be older than the forms.
+        for row in np.flatnonzero(in_words).tolist():
+            self._numbers[row], self._codes[row] = form_of(texts.keys(ids[[row]])[0])
         self._texts = texts
         self._ids = column(self._capacity, -1, np.int32)
         self._ids[:used] = ids
         self._holders = column(texts.capacity, 0, np.int32)
-        np.add.at(self._holders, ids[is_text], 1)
+        np.add.at(self._holders, ids[in_words], 1)
 
     def _all_texts(self) -> KeyIndex:
         if self._texts is None:

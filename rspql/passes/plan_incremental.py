@@ -26,6 +26,7 @@ from rspql.scoring import (
     ranges_of,
     to_sparql,
     variables_in,
+    with_ordered_nan,
 )
 
 _FromStream = ast.WindowPattern | ast.SubSelect
@@ -73,6 +74,7 @@ def plan_incremental(
         offset=ranking.offset,
         projection=tuple(selected(query)),
         windowed=windowed,
+        in_doubles=windowed,
     )
 
 
@@ -367,7 +369,7 @@ def _plain(expression: ast.Expression, functions: FunctionRegistry) -> ast.Expre
         raise NotIncremental(
             "the remote does not know a function that filters what it has", expression
         )
-    return plain
+    return with_ordered_nan(plain, keeps_only_true=True)
 
 
 def _check_computed(query: ast.Query, score: Score) -> None:

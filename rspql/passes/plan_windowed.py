@@ -13,12 +13,20 @@ from rspql.passes.recognise_topk import Ranking
 from rspql.passes.split_sources import Sources, without_windows
 from rspql.plan import RemotePart, WindowedPlan
 from rspql.scope import selected
-from rspql.scoring import FunctionRegistry, check_expression, to_sparql
+from rspql.scoring import FunctionRegistry, check_expression, to_sparql, with_ordered_nan
+from rspql.scoring.library import division_by_zero
 
 VOLATILE = frozenset("now rand uuid struuid bnode".split())
 """Functions whose value depends on when and where they are evaluated."""
 
 _AnyNode = TypeVar("_AnyNode", bound=ast.Node)
+
+_TRUE = ast.Literal("true", ast.XSD + "boolean")
+_ONE = ast.Literal("1.0E0", ast.XSD + "double")
+_PARTS = ast.Literal("1.0E8", ast.XSD + "double")
+_ZERO = ast.Literal("0", ast.XSD + "integer")
+_CERTAIN = (ast.Variable, ast.Literal, ast.Unary, ast.Binary)
+"""Nodes that fail if any of their operands fails, but for comparisons, which are no scores."""
 
 OWN_FUNCTIONS = "urn:acquatop:function:"
 """Namespace in which an engine finds registered functions that have a bare name."""
@@ -30,14 +38,17 @@ def plan_windowed(
     ranking: Ranking | None,
     output: str,
     functions: FunctionRegistry,
+    *,
+    is_numeric: bool = False,
 ) -> WindowedPlan:
     """Return the plan of a normalised query; ``ranking`` is that of a top-k query.
 
-    Solutions of a top-k query are no results if their score is an error or not a number.
+    Solutions of a top-k query are no results if their score is an error or not a number. With
+    ``is_numeric`` the score is a number even if it is a variable of the patterns.
     """
     expand = expander(functions)
     remotes = tuple(_expanded(part, expand) for part in sources.remotes)
-    scored = _scored_only(query, ranking, functions) if ranking else query
+    scored = _scored_only(query, ranking, functions, is_numeric) if ranking else query
     plain = _evaluable(ast.rewritten(without_windows(scored), expand))
     return WindowedPlan(
         name=query.registration.name.value if query.registration else None,
@@ -71,19 +82,24 @@ def expander(functions: FunctionRegistry) -> Callable[[ast.Node], ast.Node]:
     return expand
 
 
-def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry) -> ast.Query:
+def _scored_only(
+    query: ast.Query, ranking: Ranking, functions: FunctionRegistry, is_numeric: bool
+) -> ast.Query:
     """Return a top-k query that leaves out solutions whose score is an error or NaN.
 
-    Changes only scores that are computed. An ORDER BY on a variable bound by the patterns (text, or
-    unbound) follows SPARQL, and so does one on groups. Numeric scores are ordered as doubles, as
-    everywhere else. The selected score has SPARQL's own type if that can be computed.
+    An ORDER BY on a variable bound by the patterns (text, or unbound) follows SPARQL, but NaN has
+    no place in it either. An ORDER BY on groups follows SPARQL in all. Numeric scores that are
+    computed are ordered as doubles, as everywhere else. The selected score has SPARQL's own type if
+    that can be computed.
     """
     assert isinstance(query.form, ast.Select)
     assert query.where is not None
     computes = [item for item in query.form.projection if isinstance(item, ast.Assignment)]
     grouped = query.group_by or query.having or any(map(_aggregates, (*computes, *query.order)))
-    if grouped or ranking.expression is None or isinstance(ranking.expression, ast.Variable):
+    if grouped or ranking.expression is None:
         return query
+    if isinstance(ranking.expression, ast.Variable) and not is_numeric:
+        return _without_nan(query, ranking.expression)
     rank = _fresh_variable("rank", query)
     ranked = (
         to_sparql(ranking.expression, functions, doubles=True)
@@ -94,16 +110,14 @@ def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry
     inner = ast.Group((*query.where.elements, *((query.values,) if query.values else ())))
     if ranked is not None and ranking.variable is not None:
         # Oxigraph's decimals end in errors on ordinary quotients; then the double is used.
-        score = ranked if typed is None else ast.Call("coalesce", (typed, ranked))
+        score = ranked if typed is None else _typed(typed, ranked)
         inner, computes = (
             _rescored(inner, ranking.variable, score),
             _rescored_items(computes, ranking.variable, score),
         )
     rank_of = ranked or query.order[0].expression
     # A value that equals itself is neither an error nor NaN.
-    has_rank = ast.Call(
-        "coalesce", (ast.Binary("=", rank, rank), ast.Literal("false", ast.XSD + "boolean"))
-    )
+    has_rank = ast.Binary("=", rank, rank)
     where = ast.Group((inner, *computes, ast.Assignment(rank_of, rank), ast.Filter(has_rank)))
     return replace(
         query,
@@ -112,6 +126,30 @@ def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry
         order=(replace(query.order[0], expression=rank), *query.order[1:]),
         values=None,
     )
+
+
+def _without_nan(query: ast.Query, variable: ast.Variable) -> ast.Query:
+    """Return a query without the solutions in which a variable is NaN: it differs from itself."""
+    assert query.where is not None
+    is_kept = ast.Call("coalesce", (ast.Binary("=", variable, variable), _TRUE))
+    elements = (*query.where.elements, *((query.values,) if query.values else ()))
+    where = ast.Group((*elements, ast.Filter(is_kept)))
+    return replace(query, where=where, values=None)
+
+
+def _typed(typed: ast.Expression, ranked: ast.Expression) -> ast.Expression:
+    """Return a score with its own type, or in doubles where the engine's decimals fail.
+
+    A failure can be anywhere within the score, and COALESCE then takes another value: so it must be
+    the same number but for its last digits.
+    """
+    if all(isinstance(node, _CERTAIN) for node in ast.walk(typed)):
+        return ast.Call("coalesce", (typed, ranked))
+    difference = ast.Binary("-", ast.Binary("*", typed, _ONE), ranked)
+    share = ast.Binary("*", ast.Binary("/", difference, ranked), _PARTS)
+    is_near = ast.Binary("=", ast.Call("round", (share,)), _ZERO)
+    is_same = ast.Binary("||", ast.Binary("=", typed, ranked), is_near)
+    return ast.Call("coalesce", (ast.Call("if", (is_same, typed, division_by_zero())), ranked))
 
 
 def _fresh_variable(stem: str, query: ast.Query) -> ast.Variable:
@@ -163,6 +201,11 @@ def _evaluable(node: _AnyNode) -> _AnyNode:
 
 def _plainer(node: ast.Node) -> ast.Node:
     """Return an equivalent node in a shape that Oxigraph evaluates."""
+    match node:
+        case ast.Filter(expression):
+            return replace(node, expression=with_ordered_nan(expression, keeps_only_true=True))
+        case ast.Assignment(expression) | ast.OrderCondition(expression):
+            return replace(node, expression=with_ordered_nan(expression))
     if isinstance(node, ast.NegatedPath) and not node.choices:
         return ast.NegatedPath((ast.Iri(OWN_FUNCTIONS + "none"),))
     if not isinstance(node, ast.Query):

@@ -26,7 +26,7 @@ def push_filters(filters: Iterable[ast.Expression], stream: Names, remote: Names
     join.
     """
     on_stream, on_remote, joined = [], [], []
-    for part in (part for each in filters for part in _conjuncts(each)):
+    for part in (part for each in filters for part in conjuncts(each)):
         names = used_in(part)
         if all(name in stream for name in names):
             on_stream.append(part)
@@ -37,7 +37,8 @@ def push_filters(filters: Iterable[ast.Expression], stream: Names, remote: Names
     return PushedFilters(tuple(on_stream), tuple(on_remote), tuple(joined))
 
 
-def _conjuncts(expression: ast.Expression) -> list[ast.Expression]:
+def conjuncts(expression: ast.Expression) -> list[ast.Expression]:
+    """Return the parts of a conjunction, in source order."""
     if isinstance(expression, ast.Binary) and expression.operator == "&&":
-        return [*_conjuncts(expression.left), *_conjuncts(expression.right)]
+        return [*conjuncts(expression.left), *conjuncts(expression.right)]
     return [expression]

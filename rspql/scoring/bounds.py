@@ -6,6 +6,7 @@ given intervals, the score lies within the returned one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import reduce
 
@@ -17,6 +18,7 @@ from rspql.scoring.intervals import (
     EITHER,
     EVERYTHING,
     FALSE,
+    NAN,
     Interval,
     add,
     at_most,
@@ -49,7 +51,9 @@ def bounds(
     >>> bounds(score, {"x": Interval(1.0, 4.0)})
     Interval(low=6.0, high=9.0)
     """
-    return fold(expression, lambda node, parts: interval_of(node, parts, variables, functions))
+    found = fold(expression, lambda node, parts: interval_of(node, parts, variables, functions))
+    # NaN is no score.
+    return Interval(found.low, found.high)
 
 
 def interval_of(
@@ -64,7 +68,7 @@ def interval_of(
             return variables.get(name, EVERYTHING)
         case ast.Literal():
             constant = constant_value(node)
-            return Interval(constant, constant)
+            return NAN if math.isnan(constant) else Interval(constant, constant)
         case ast.Unary(operator):
             return _UNARY[operator](*parts)
         case ast.Binary(operator):
@@ -94,7 +98,9 @@ def _call(call: ast.Call, parts: tuple[Interval, ...], functions: FunctionRegist
     function = functions.find(call.function)
     if function is None:
         raise TypeError(f"not a scoring function: {call.function!r}")
-    return function.bounds(*parts)
+    found = function.bounds(*parts)
+    nan = function.keeps_nan and any(each.nan or not each.is_finite for each in parts)
+    return Interval(found.low, found.high, nan)
 
 
 _UNARY: Mapping[str, Callable[[Interval], Interval]] = {

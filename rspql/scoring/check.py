@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
-from rspql.scoring.datatypes import BOOLEAN, boolean_value, literal_value
+from rspql.scoring.datatypes import boolean_value, is_number, literal_value
 from rspql.scoring.fold import operands
 from rspql.scoring.functions import FunctionRegistry
 from rspql.scoring.library import DEFAULT_FUNCTIONS, FUNCTIONS
@@ -112,12 +112,7 @@ class _Check:
                 )
 
     def _literal_problem(self, literal: ast.Literal, condition: bool) -> _Problem | None:
-        value = (
-            boolean_value(literal)
-            if condition and literal.datatype == BOOLEAN
-            else literal_value(literal)
-        )
-        if not math.isnan(value):
+        if is_number(literal) or (condition and not math.isnan(boolean_value(literal))):
             return None
         return (
             f'"{literal.lexical}" is not a number, so it cannot be part of a {self.purpose}',

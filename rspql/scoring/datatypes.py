@@ -6,6 +6,8 @@ import math
 import re
 from functools import reduce
 
+import numpy as np
+
 from rspql import ast
 
 BOOLEAN = ast.XSD + "boolean"
@@ -22,9 +24,11 @@ _DERIVED_FROM_INTEGER = frozenset(
     """.split()
 )
 _PROMOTION = (INTEGER, DECIMAL, FLOAT, DOUBLE)
+FLOATING = frozenset((FLOAT, DOUBLE))
+"""Types of IEEE 754: with infinities, NaN, and quotients by zero."""
 _WHOLE = r"[+-]?[0-9]+"
 _DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
-_FLOATING = _DECIMAL + r"([eE][+-]?[0-9]+)?"
+_FLOATING = rf"{_DECIMAL}([eE][+-]?[0-9]+)?|[+-]?INF|NaN"
 _LEXICAL = {INTEGER: _WHOLE, DECIMAL: _DECIMAL, FLOAT: _FLOATING, DOUBLE: _FLOATING}
 _BOOLEANS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
@@ -55,16 +59,32 @@ def quotient(left: str | None, right: str | None) -> str | None:
     return DECIMAL if datatype == INTEGER else datatype
 
 
+def is_number(literal: ast.Literal) -> bool:
+    """Return True if a literal is a number, valid for its datatype; NaN is one of xsd:double.
+
+    >>> is_number(ast.Literal("NaN", DOUBLE)), is_number(ast.Literal("NaN", DECIMAL))
+    (True, False)
+    """
+    pattern = _LEXICAL.get(primitive(literal.datatype) or "")
+    return pattern is not None and re.fullmatch(pattern, literal.lexical) is not None
+
+
 def literal_value(literal: ast.Literal) -> float:
-    """Return a numeric literal's value as a double, NaN if it is not a number; INF gives NaN too.
+    """Return a numeric literal's value as a double; NaN also if it is not a number.
 
     >>> literal_value(ast.Literal("7.5", DECIMAL)), literal_value(ast.Literal("7.5", INTEGER))
     (7.5, nan)
     """
-    pattern = _LEXICAL.get(primitive(literal.datatype) or "")
-    return (
-        float(literal.lexical) if pattern and re.fullmatch(pattern, literal.lexical) else math.nan
-    )
+    if not is_number(literal):
+        return math.nan
+    value = float(literal.lexical)
+    return single(value) if literal.datatype == FLOAT else value
+
+
+def single(value: float) -> float:
+    """Return the xsd:float that is nearest to a number."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def boolean_value(literal: ast.Literal) -> float:

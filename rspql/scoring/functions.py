@@ -14,6 +14,8 @@ from rspql import ast
 from rspql.scoring.intervals import EVERYTHING, Interval, clip, widen
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+Mask = BoolArray | bool
 Expand = Callable[..., ast.Expression]
 
 SPARQL_NAMES = frozenset(
@@ -40,7 +42,11 @@ class ResultType(Enum):
 class ScoringFunction:
     """A function of numbers with ``arity`` arguments, or at least as many if it is ``variadic``.
 
-    - ``apply`` works on whole arrays; NaN is an error, and NaN in any argument gives NaN.
+    - ``apply`` works on whole arrays. NaN in any argument gives NaN.
+    - ``fails`` returns, for the arguments and the result, a mask of the rows that are errors. By
+      default every NaN is one; otherwise a NaN is the number NaN.
+    - ``floating`` returns a mask of the rows whose value is an xsd:float or xsd:double, for the
+      arguments and their masks. By default it follows from ``result``.
     - ``bounds`` returns an interval that holds every number ``apply`` can give for arguments from
       the given intervals.
     - ``directions`` returns for the given intervals 1 for each argument in which the function never
@@ -61,6 +67,13 @@ class ScoringFunction:
     result: ResultType = ResultType.DOUBLE
     sparql: str | None = None
     expand: Expand | None = None
+    fails: Callable[..., BoolArray | bool] = lambda result, *_values: np.isnan(result)
+    floating: Callable[[Sequence[FloatArray], Sequence[Mask]], Mask] | None = None
+
+    @property
+    def keeps_nan(self) -> bool:
+        """True if the value can be NaN without being an error."""
+        return self.result is not ResultType.DOUBLE
 
     def takes(self, count: int) -> bool:
         """Return True if the function can be called with ``count`` arguments."""

@@ -1,14 +1,15 @@
 """Intervals of numbers, and arithmetic over them.
 
 Every operation returns an interval that holds each number the operation can give for arguments from
-the given intervals. Errors (NaN) are not numbers, so they never widen an interval.
+the given intervals. Errors are no numbers, so they never widen an interval. The number NaN lies
+between no ends: an interval says besides if it is possible.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 SLACK = 2.0**-48
 """Relative error of a library function's last digits, or their difference between two calls."""
@@ -16,10 +17,14 @@ SLACK = 2.0**-48
 
 @dataclass(frozen=True)
 class Interval:
-    """All values from ``low`` to ``high``; an end is infinite if it is unbounded."""
+    """All values from ``low`` to ``high``; an end is infinite if it is unbounded.
+
+    With ``nan`` the number NaN is possible besides.
+    """
 
     low: float
     high: float
+    nan: bool = field(default=False, repr=False)
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
@@ -40,7 +45,9 @@ class Interval:
         return 1 if self.low >= 0 else -1 if self.high <= 0 else 0
 
 
-EVERYTHING = Interval(-math.inf, math.inf)
+EVERYTHING = Interval(-math.inf, math.inf, nan=True)
+NAN = Interval(math.inf, -math.inf, nan=True)
+"""No number but NaN."""
 FALSE = Interval(0.0, 0.0)
 TRUE = Interval(1.0, 1.0)
 EITHER = Interval(0.0, 1.0)
@@ -52,12 +59,13 @@ def add(left: Interval, right: Interval) -> Interval:
     >>> add(Interval(1.0, 2.0), Interval(10.0, math.inf))
     Interval(low=11.0, high=inf)
     """
-    return _closed(left.low + right.low, left.high + right.high)
+    nan = _is_opposed(left.low, right.high) or _is_opposed(left.high, right.low)
+    return _closed(left.low + right.low, left.high + right.high, nan or _any_nan(left, right))
 
 
 def subtract(left: Interval, right: Interval) -> Interval:
     """Return the interval of the differences."""
-    return _closed(left.low - right.high, left.high - right.low)
+    return add(left, negate(right))
 
 
 def multiply(left: Interval, right: Interval) -> Interval:
@@ -68,7 +76,8 @@ def multiply(left: Interval, right: Interval) -> Interval:
         for a in (left.low, left.high)
         for b in (right.low, right.high)
     ]
-    return _closed(min(products), max(products))
+    nan = (0.0 in left and not right.is_finite) or (0.0 in right and not left.is_finite)
+    return _closed(min(products), max(products), nan or _any_nan(left, right))
 
 
 def divide(left: Interval, right: Interval) -> Interval:
@@ -81,17 +90,20 @@ def divide(left: Interval, right: Interval) -> Interval:
         return EVERYTHING
     quotients = [a / b for a in (left.low, left.high) for b in (right.low, right.high)]
     numbers = [each for each in quotients if not math.isnan(each)]
-    return Interval(min(numbers), max(numbers)) if numbers else EVERYTHING
+    nan = not (left.is_finite or right.is_finite) or _any_nan(left, right)
+    return Interval(min(numbers), max(numbers), nan) if numbers else EVERYTHING
 
 
 def negate(value: Interval) -> Interval:
     """Return the interval of the negated values."""
-    return Interval(-value.high, -value.low)
+    return Interval(-value.high, -value.low, value.nan)
 
 
 def union(*parts: Interval) -> Interval:
     """Return the smallest interval that holds all the given ones."""
-    return Interval(min(each.low for each in parts), max(each.high for each in parts))
+    return Interval(
+        min(each.low for each in parts), max(each.high for each in parts), _any_nan(*parts)
+    )
 
 
 def clip(value: Interval, limits: Interval) -> Interval:
@@ -124,9 +136,9 @@ def widen(value: Interval) -> Interval:
 
 
 def truth(value: Interval) -> Interval:
-    """Return the possible truth values of numbers: all but zero are true."""
+    """Return the possible truth values of numbers: all but zero and NaN are true."""
     if 0.0 not in value:
-        return TRUE
+        return EITHER if value.nan else TRUE
     return FALSE if value.is_point else EITHER
 
 
@@ -153,21 +165,38 @@ def less(left: Interval, right: Interval) -> Interval:
     True
     """
     if left.high < right.low:
-        return TRUE
+        return _unless_nan(left, right)
     return FALSE if left.low >= right.high else EITHER
 
 
 def at_most(left: Interval, right: Interval) -> Interval:
     """Return the possible truth values of ``<=``."""
-    return invert(less(right, left))
+    if left.high <= right.low:
+        return _unless_nan(left, right)
+    return FALSE if left.low > right.high else EITHER
 
 
 def equal(left: Interval, right: Interval) -> Interval:
     """Return the possible truth values of ``=``."""
     if left.high < right.low or right.high < left.low:
         return FALSE
-    return TRUE if left.is_point and right.is_point else EITHER
+    return _unless_nan(left, right) if left.is_point and right.is_point else EITHER
 
 
-def _closed(low: float, high: float) -> Interval:
-    return Interval(-math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high)
+def _unless_nan(left: Interval, right: Interval) -> Interval:
+    """Return the truth values of a comparison that holds for all numbers but NaN."""
+    return EITHER if _any_nan(left, right) else TRUE
+
+
+def _any_nan(*several: Interval) -> bool:
+    return any(each.nan for each in several)
+
+
+def _is_opposed(left: float, right: float) -> bool:
+    return math.isinf(left) and left == -right
+
+
+def _closed(low: float, high: float, nan: bool) -> Interval:
+    return Interval(
+        -math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high, nan
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
 
@@ -12,8 +12,10 @@ import numpy as np
 from rspql import ast
 from rspql.scoring.datatypes import DECIMAL, INTEGER, literal_value
 from rspql.scoring.functions import (
+    BoolArray,
     FloatArray,
     FunctionRegistry,
+    Mask,
     ResultType,
     ScoringFunction,
     corner_bounds,
@@ -45,19 +47,32 @@ def _not_negative(first: Interval, *_others: Interval) -> bool:
 def _norm(value: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         scaled = np.clip((value - low) / (high - low), 0.0, 1.0)
+        if not np.isfinite(low).all() or not np.isfinite(high).all():
+            # Infinity over infinity, where the comparisons that clamp decide.
+            scaled = np.where(value <= low, 0.0, np.where(value >= high, 1.0, scaled))
     return np.where(high > low, scaled, np.nan)
+
+
+def _norm_fails(_result: FloatArray, _value: FloatArray, low: FloatArray, high: FloatArray) -> Mask:
+    fails = ~(high > low)
+    return fails if fails.any() else False
+
+
+def _norm_floating(values: Sequence[FloatArray], floating: Sequence[Mask]) -> Mask:
+    # Where it clamps, the value is a decimal 0 or 1.
+    value, low, high = values
+    return reduce(np.logical_or, floating) & ~((value <= low) | (value >= high))
 
 
 def _norm_bounds(value: Interval, low: Interval, high: Interval) -> Interval:
     if not (low.is_point and high.is_point and high.low > low.low):
         return _UNIT
     ends = _norm(np.array([value.low, value.high]), np.array(low.low), np.array(high.low))
-    return Interval(
-        *(
-            default if np.isnan(end) else float(end)
-            for end, default in zip(ends, (0.0, 1.0), strict=True)
-        )
+    least, most = (
+        default if np.isnan(end) else float(end)
+        for end, default in zip(ends, (0.0, 1.0), strict=True)
     )
+    return Interval(least, most)
 
 
 def _norm_directions(*_intervals: Interval) -> tuple[int, ...]:
@@ -108,10 +123,10 @@ def _abs_bounds(value: Interval) -> Interval:
 
 
 def _round(value: FloatArray) -> FloatArray:
-    # Halves round up, -0.5 to 0: numpy's own rounding takes halves to even numbers.
+    # Halves round up, -0.5 to -0: numpy's own rounding takes halves to even numbers.
     with np.errstate(all="ignore"):
         below = np.floor(value)
-        return np.where(value - below >= 0.5, below + 1.0, below)
+        return np.copysign(np.where(value - below >= 0.5, below + 1.0, below), value)
 
 
 def _exactly(apply: Callable[[FloatArray], FloatArray]) -> Callable[[Interval], Interval]:
@@ -131,10 +146,30 @@ def _step(name: str, apply: Callable[[FloatArray], FloatArray]) -> ScoringFuncti
         total=_always,
         result=ResultType.ARGUMENT,
         sparql=name,
+        fails=_never,
     )
 
 
 # The least and the greatest ------------------------------------------------------------------
+
+
+def _never(_result: FloatArray, *_values: FloatArray) -> Mask:
+    return False
+
+
+def _floating_by(
+    is_chosen: Callable[[FloatArray, FloatArray], BoolArray],
+) -> Callable[[Sequence[FloatArray], Sequence[Mask]], Mask]:
+    """Return the types of chosen arguments: of equal ones the first is chosen, NaN before all."""
+
+    def floating(values: Sequence[FloatArray], masks: Sequence[Mask]) -> Mask:
+        chosen, mask = values[0], masks[0]
+        for value, of_value in zip(values[1:], masks[1:], strict=True):
+            keeps = is_chosen(chosen, value) | np.isnan(chosen)
+            chosen, mask = np.where(keeps, chosen, value), np.where(keeps, mask, of_value)
+        return mask
+
+    return floating
 
 
 def _least(*values: FloatArray) -> FloatArray:
@@ -155,15 +190,21 @@ def _greatest_bounds(*values: Interval) -> Interval:
 
 def _first_by(operator: str) -> Callable[..., ast.Expression]:
     def expand(*values: ast.Expression) -> ast.Expression:
-        # Each value is compared with all after it, so that an error in any of them is an error of
-        # the whole.
+        # An error or a NaN among the values is one of their sum. NaN alone differs from itself.
         chosen = values[-1]
         for at in range(len(values) - 2, -1, -1):
             before = [ast.Binary(operator, values[at], other) for other in values[at + 1 :]]
             chosen = ast.Call(
                 "if", (reduce(lambda a, b: ast.Binary("&&", a, b), before), values[at], chosen)
             )
-        return chosen
+        if len(values) == 1:
+            return chosen
+        kept = reduce(
+            lambda a, b: ast.Binary("&&", a, b),
+            (ast.Binary("=", value, value) for value in values),
+        )
+        sum_of_all = reduce(lambda a, b: ast.Binary("+", a, b), values)
+        return ast.Call("if", (kept, chosen, sum_of_all))
 
     return expand
 
@@ -246,6 +287,8 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             total=_norm_total,
             result=ResultType.QUOTIENT,
             expand=_norm_in_sparql,
+            fails=_norm_fails,
+            floating=_norm_floating,
         ),
         "abs": ScoringFunction(
             1,
@@ -256,6 +299,7 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             total=_always,
             result=ResultType.ARGUMENT,
             sparql="ABS",
+            fails=_never,
         ),
         "ceil": _step("CEIL", np.ceil),
         "floor": _step("FLOOR", np.floor),
@@ -270,6 +314,8 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             total=_always,
             result=ResultType.ARGUMENT,
             expand=_first_by("<="),
+            fails=_never,
+            floating=_floating_by(np.less_equal),
         ),
         "greatest": ScoringFunction(
             1,
@@ -281,6 +327,8 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             total=_always,
             result=ResultType.ARGUMENT,
             expand=_first_by(">="),
+            fails=_never,
+            floating=_floating_by(np.greater_equal),
         ),
         "sqrt": ScoringFunction(
             1,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rspql import ast
-from rspql.scoring.datatypes import BOOLEAN, DOUBLE, primitive, promote, quotient
+from rspql.scoring.datatypes import BOOLEAN, DECIMAL, DOUBLE, primitive, promote, quotient
+from rspql.scoring.exact import Number, evaluate, number_of
+from rspql.scoring.expand import to_sparql
 from rspql.scoring.fold import fold
 from rspql.scoring.functions import FunctionRegistry, ResultType
 from rspql.scoring.library import DEFAULT_FUNCTIONS
@@ -27,6 +29,31 @@ def result_type(
     'http://www.w3.org/2001/XMLSchema#decimal'
     """
     return fold(expression, lambda node, parts: _type_of(node, parts, types, functions))
+
+
+def type_of_value(
+    expression: ast.Expression,
+    variables: Mapping[str, ast.Literal],
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+) -> str | None:
+    """Return the IRI of a score's datatype for one row; None if it has none or is not known.
+
+    The type of an IF or COALESCE is that of the choice that the row takes.
+
+    >>> choice = ast.Call("coalesce", (ast.Variable("x"), ast.Literal("2.5", ast.XSD + "decimal")))
+    >>> type_of_value(choice, {"x": ast.Literal("7", ast.XSD + "integer")})
+    'http://www.w3.org/2001/XMLSchema#integer'
+    """
+    types = {name: each.datatype for name, each in variables.items()}
+    known = result_type(
+        expression, {name: each for name, each in types.items() if each is not None}, functions
+    )
+    plain = to_sparql(expression, functions) if known is None else None
+    if plain is None:
+        return known
+    numbers = {name: number_of(literal) for name, literal in variables.items()}
+    value = evaluate(plain, numbers, functions)
+    return value.datatype if isinstance(value, Number) else None
 
 
 def _type_of(
@@ -68,7 +95,9 @@ def _type_of_call(
         case ResultType.ARGUMENT:
             return promote(*parts) if len(parts) == 1 else _common(parts)
         case ResultType.QUOTIENT:
-            return quotient(promote(*parts), promote(*parts[1:]))
+            # Where it clamps, the value is a decimal, whatever its arguments.
+            datatype = quotient(promote(*parts), promote(*parts[1:]))
+            return datatype if datatype == DECIMAL else None
         case ResultType.DOUBLE:
             return DOUBLE
 

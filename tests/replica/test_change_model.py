@@ -177,7 +177,7 @@ def test_one_look_moves_the_mean_as_bayes_says(
     evidence = history.rates
     # As if much were known: the prior stays as it is.
     looks = {"pooled": np.array([shape, rate, 1e6, 1e6, 1e6])}
-    evidence.restore(evidence.columns() | looks)
+    evidence.resume({**evidence.state(), **looks})
     evidence.observe(np.array([0]), np.array([age]), np.array([changed]), pushed=False)
     shapes, rates = evidence.posterior(np.array([0]))
     # By adding up over ln λ, which has the density λ^shape · e^(−rate·λ).

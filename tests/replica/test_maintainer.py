@@ -275,6 +275,24 @@ def test_what_the_remote_tells_itself_costs_nothing() -> None:
     assert keeper.refresh([]).failure == "the feed is not connected"
 
 
+def test_several_solutions_that_the_remote_tells_are_ambiguous_once_also_after_a_restart() -> None:
+    told = [{"user": user_term("a"), "followers": integer(count)} for count in (5, 6, 7)]
+
+    def keeper(feed: Told) -> Maintainer[ReplicaStore]:
+        store = ReplicaStore("user", ["user", "followers"])
+        return Maintainer(
+            store, TableRemote({"b": 1}), Budget(9, 9, 5.0), feed=Subscription.open(feed)
+        )
+
+    feed = Told()
+    first, again = keeper(feed), keeper(Told())
+    feed.sink({user_term("a"): told}, 7.0)
+    first.begin(1)
+    again.resume(first.snapshot())
+    for each in (first, again):
+        assert [each.fetch([user_term("b")]).ambiguous, each.fetch([]).ambiguous] == [2, 0]
+
+
 def test_what_the_remote_tells_is_taken_in_little_by_little_and_never_beyond_the_limit() -> None:
     feed = Told()
     store = ReplicaStore("user", ["user", "followers"], limit=10)

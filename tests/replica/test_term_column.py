@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replica.store.number_forms import NONE, OTHER, form_of, text_of
+from replica.store.number_forms import NONE, form_of, is_text, text_of
 from replica.store.term_column import TermColumn
-from replica.terms import number_of
+from replica.terms import NOT_A_NUMBER, number_of
 from tests.support.stores import number, terms
 
 numerals = st.one_of(
@@ -27,7 +27,7 @@ literals = st.builds(
 def test_number_and_form_give_the_very_same_text(term: str) -> None:
     value, code = form_of(term)
     assert value == number_of(term) or (np.isnan(value) and np.isnan(number_of(term)))
-    assert code == OTHER or text_of(value, code) == term
+    assert is_text(np.uint8(code)) or text_of(value, code) == term
 
 
 def test_what_is_usual_needs_no_text() -> None:
@@ -46,8 +46,40 @@ def test_what_is_usual_needs_no_text() -> None:
         ("0", "double"),
         (2**53, "integer"),
     ]:
-        assert form_of(number(lexical, datatype))[1] > OTHER
+        assert not is_text(np.uint8(form_of(number(lexical, datatype))[1]))
     assert form_of(None)[1] == NONE
+
+
+def test_the_number_nan_and_the_types_that_have_it_are_known() -> None:
+    column = TermColumn()
+    given = [
+        number("NaN", "double"),
+        number("-INF", "float"),
+        number("0.0e+0", "double"),
+        number("0.5", "float"),
+        number("7", "double"),
+        number("007", "integer"),
+        number("7", "decimal"),
+        number("NaN", "decimal"),
+        '"many"',
+        None,
+    ]
+    rows = np.arange(len(given))
+    column.make_room(len(given))
+    column.set(rows, given)
+    again = TermColumn()
+    again.make_room(len(given))
+    again.resume(column.state(len(given)), len(given))
+    for each in (column, again):
+        assert each.floating(rows).tolist() == [True] * 5 + [False] * 5
+        is_nan = each.numbers(rows).view(np.int64) == np.array(NOT_A_NUMBER).view(np.int64)
+        assert is_nan.tolist() == [True] + [False] * 9
+        assert each.terms(rows) == given
+
+
+def test_a_float_has_the_precision_of_a_float() -> None:
+    assert form_of(number("0.1", "float"))[0] == number_of(number("0.1", "float")) != 0.1
+    assert number_of(number("0.1", "double")) == 0.1
 
 
 @given(

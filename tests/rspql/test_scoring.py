@@ -295,7 +295,7 @@ def test_no_score_of_an_extreme_value_lies_outside_its_bounds(
         (call("least", X, number(3)), -math.inf, 3.0),
         (call("pow", X, number(2)), 0.0, math.inf),
         (call("if", binary(">", X, number(0)), number(1), number(2)), 1.0, 2.0),
-        (call("if", binary(">=", NORM_X, number(0)), number(1), number(2)), 1.0, 1.0),
+        (call("if", binary(">=", NORM_X, number(0)), number(1), number(2)), 1.0, 2.0),
         (call("coalesce", NORM_X, number(-1)), -1.0, 1.0),
     ],
 )

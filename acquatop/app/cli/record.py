@@ -49,7 +49,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--for",
         dest="lasts_ms",
-        type=_duration,
+        type=duration,
         metavar="TIME",
         help="stop after so long, such as 10m",
     )
@@ -61,7 +61,7 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument(
         "--snapshot-every",
-        type=_duration,
+        type=duration,
         metavar="TIME",
         help="ask for every key so often, in the stream's time",
     )
@@ -180,7 +180,8 @@ def _say(recording: Recording, *, as_json: bool) -> None:
     write_line(json.dumps(said, ensure_ascii=False))
 
 
-def _duration(text: str) -> int:
+def duration(text: str) -> int:
+    """Return a duration in milliseconds."""
     from rspql.durations import milliseconds
 
     try:

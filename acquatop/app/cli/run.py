@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from acquatop.app.cli.evaluation_options import add_evaluation_options, load_catalog
 from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 from acquatop.app.cli.watching import Watching, add_watch_options
 
@@ -34,6 +35,7 @@ def add_parser(verbs: Any) -> None:
     )
     add_run_options(parser, windows=None)
     add_spark_options(parser)
+    add_evaluation_options(parser)
     parser.add_argument(
         "--until-end",
         action="store_true",
@@ -92,8 +94,8 @@ def execute(options: argparse.Namespace) -> None:
         Watching(options, several=len(options.query) > 1) as watching,
         opened_sinks(options.to) as sinks,
     ):
-        engine = Engine.from_catalog(
-            options.catalog,
+        engine = Engine(
+            load_catalog(options),
             runtime=options.runtime,
             spark=settings,
             until_end=options.until_end,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acquatop import __version__
+from acquatop.app.cli.evaluation_options import add_evaluation_options, load_catalog
 from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 from acquatop.app.cli.tell import tell
 from acquatop.app.cli.unusable import Unusable
@@ -60,6 +61,7 @@ def add_parser(verbs: Any) -> None:
         "--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)"
     )
     add_spark_options(parser)
+    add_evaluation_options(parser)
     parser.add_argument(
         "--state",
         type=Path,
@@ -139,8 +141,8 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
     watching: list[Observer] = [metrics] if log is None else [metrics, log]
 
     def make_engine(ending: Observer) -> Engine:
-        return Engine.from_catalog(
-            options.catalog,
+        return Engine(
+            load_catalog(options),
             runtime=options.runtime,
             spark=settings,
             progress=progress,

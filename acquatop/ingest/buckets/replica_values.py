@@ -28,9 +28,13 @@ class BucketView(ReplicaColumns):
 
     @classmethod
     def of(
-        cls, store: ReplicaStore, variables: tuple[str, ...], absent_before: float
+        cls,
+        store: ReplicaStore,
+        variables: tuple[str, ...],
+        absent_before: float,
+        typed: tuple[str, ...] = (),
     ) -> BucketView:
-        """Return a view of a store's present values. O(keys).
+        """Return a view of a store's present values, and of the types of some. O(keys).
 
         Keys that the remote did not have, asked for at ``absent_before`` or earlier, may be asked
         for again.
@@ -45,6 +49,7 @@ class BucketView(ReplicaColumns):
         return cls(
             pa.array(store.keys(rows), pa.string()),
             {name: store.numbers(name, rows) for name in variables},
+            {name: store.floating(name, rows) for name in typed},
             is_present,
             ~is_present & (store.fetched_at(rows) <= absent_before),
             {name: store.mean(name) for name in variables},
@@ -58,8 +63,14 @@ class BucketView(ReplicaColumns):
 
     def _take(self, at: IntArray) -> BucketView:
         columns = {name: column[at] for name, column in self.columns.items()}
+        types = {name: mask[at] for name, mask in self.types.items()}
         return BucketView(
-            self.keys.take(pa.array(at)), columns, self.is_present[at], self.again[at], self.means
+            self.keys.take(pa.array(at)),
+            columns,
+            types,
+            self.is_present[at],
+            self.again[at],
+            self.means,
         )
 
     def present(self, rows: IntArray) -> BoolArray:
@@ -89,9 +100,15 @@ class BucketView(ReplicaColumns):
             return False
         here = np.flatnonzero(self.present(mine))
         mine, its = mine[here], its[here]
+        # Compare bits: the number NaN is not the NaN of a missing number.
         return all(
-            np.array_equal(self.numbers(name, mine), store.numbers(name, its), equal_nan=True)
+            np.array_equal(
+                self.numbers(name, mine).view(np.int64), store.numbers(name, its).view(np.int64)
+            )
             for name in self.columns
+        ) and all(
+            np.array_equal(self.floating(name, mine), store.floating(name, its))
+            for name in self.types
         )
 
 

@@ -17,7 +17,7 @@ from acquatop.ingest.match import IDENTITY, KEY, Found, Matcher, number_column, 
 from acquatop.ingest.reduce.identities import TieIdentities
 from acquatop.ingest.reduce.panes import Positions, by_pane, runs_of, within
 from acquatop.ingest.reduce.replica_view import ReplicaView
-from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.ingest.scoring import BoolArray, ReplicaScoring, TypesOf
 from acquatop.ingest.unscored import LIMIT, objects
 from acquatop.topk.contract import FloatArray, IntArray, Rows
 from acquatop.topk.order import best
@@ -123,9 +123,9 @@ class PaneBest:
         panes = list(by_pane(self.windows, found.times))
         chosen: list[list[IntArray]] = [[] for _ in panes]
         left_out: list[list[tuple[bool, bool]]] = [[] for _ in panes]
-        remote, absent = self._remote(found)
+        remote, types, absent = self._remote(found)
         for asked in self._asked:
-            merits, waits = self._merits(asked, found, remote, absent)
+            merits, waits = self._merits(asked, found, remote, types, absent)
             for number, (_, _, at) in enumerate(panes):
                 some, let_go, shed = _chosen(found, merits, at, waits, asked.capacity)
                 chosen[number].append(some)
@@ -138,19 +138,25 @@ class PaneBest:
 
     # All queries together -------------------------------------------------------------------------
 
-    def _remote(self, found: Found) -> tuple[dict[str, FloatArray], BoolArray | None]:
-        """Return the replica's values of found records, by variable, and a mask of unknown ones.
+    def _remote(
+        self, found: Found
+    ) -> tuple[dict[str, FloatArray], TypesOf | None, BoolArray | None]:
+        """Return the replica's values of found records, their types, and a mask of unknown ones.
 
         The mask is None if there are none.
         """
-        if self._view is None:
-            return {}, None
-        rows = self._view.rows(found.keys.dictionary)[found.keys.indices.to_numpy()]
+        view = self._view
+        if view is None:
+            return {}, None, None
+        rows = view.rows(found.keys.dictionary)[found.keys.indices.to_numpy()]
         names = {name: None for asked in self._asked for name in asked.score.remote_variables}
-        absent = ~self._view.present(rows)
-        return {
-            name: self._view.numbers(name, rows) for name in names
-        }, absent if absent.any() else None
+        absent = ~view.present(rows)
+        numbers = {name: view.numbers(name, rows) for name in names}
+        return (
+            numbers,
+            lambda name: view.floating(name, rows),
+            absent if absent.any() else None,
+        )
 
     def _kept(
         self,
@@ -184,6 +190,7 @@ class PaneBest:
         asked: PaneRequest,
         found: Found,
         remote: dict[str, FloatArray],
+        types: TypesOf | None,
         absent: BoolArray | None,
     ) -> tuple[FloatArray, BoolArray | None]:
         """Return each record's merit, and a mask of those without a merit; None if all have one."""
@@ -193,7 +200,7 @@ class PaneBest:
             if self._view is not None
             else {}
         )
-        merits = ReplicaScoring(asked.score, self._view).merits_given(own, parts, len(found))
+        merits = ReplicaScoring(asked.score, self._view).merits_given(own, parts, len(found), types)
         if absent is not None:
             merits[absent] = np.nan
         waits = np.isnan(merits)

@@ -18,12 +18,15 @@ class ReplicaView(ReplicaColumns):
     """Keys that the remote has, and their numbers."""
 
     @classmethod
-    def of(cls, store: ReplicaStore, variables: tuple[str, ...]) -> ReplicaView:
-        """Return a view of a store's present values. O(keys)."""
+    def of(
+        cls, store: ReplicaStore, variables: tuple[str, ...], typed: tuple[str, ...] = ()
+    ) -> ReplicaView:
+        """Return a view of a store's present values, and of the types of some. O(keys)."""
         rows = store.all_rows()
         rows = rows[store.present(rows)]
         numbers = {name: store.numbers(name, rows) for name in variables}
-        return cls(pa.array(store.keys(rows), pa.string()), numbers)
+        types = {name: store.floating(name, rows) for name in typed}
+        return cls(pa.array(store.keys(rows), pa.string()), numbers, types)
 
     def present(self, rows: IntArray) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that the remote has."""

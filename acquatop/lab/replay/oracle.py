@@ -54,10 +54,12 @@ class Oracle:
     def __init__(self, trace: Trace) -> None:
         plan = trace.bound.plan
         self._trace = trace
-        self._score = vectorise(plan.score.expression, plan.score.functions)
+        self._score = vectorise(plan.score.expression, plan.score.functions, plan.score.datatypes)
         condition = plan.score.condition
         self._holds = (
-            None if condition is None else vectorise_condition(condition, plan.score.functions)
+            None
+            if condition is None
+            else vectorise_condition(condition, plan.score.functions, plan.score.datatypes)
         )
         solutions = _newest_last(trace.bound.matcher.match(trace.records))
         self._times = np.asarray(solutions.column(TIME).to_numpy(), dtype=np.int64)

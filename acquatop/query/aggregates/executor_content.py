@@ -24,6 +24,7 @@ from acquatop.ingest.buckets.task import (
     Pane,
 )
 from acquatop.ingest.match import Matcher
+from acquatop.ingest.scoring import typed_variables
 from acquatop.topk.snapshot import pack_parts, pack_table, reading, unpack_parts, unpack_table
 from acquatop.windows import Windows
 from replica.store import ReplicaStore
@@ -168,7 +169,12 @@ class ExecutorAggregates:
                 for each in self._rankings.values()
                 for name in each.score.remote_variables
             }
-            self._view = BucketView.of(self._store, tuple(names), absent_before)
+            typed = {
+                name: None
+                for each in self._rankings.values()
+                for name in typed_variables(each.score)
+            }
+            self._view = BucketView.of(self._store, tuple(names), absent_before, tuple(typed))
         task = BucketTask(self._folder, self.columns, list(self._rankings.values()), self.asked)
         panes = {
             pane: chunks

@@ -49,6 +49,12 @@ class WorkerEngine:
         self._lock = threading.Lock()
         self._is_closed = False
 
+    @property
+    def process(self) -> int | None:
+        """Number of the worker process; None if none runs."""
+        worker = self._worker
+        return None if worker is None else worker.process
+
     def renew(self) -> None:
         """Replace the worker's triples by the present content."""
         if self._worker is not None:
@@ -174,6 +180,11 @@ class _Worker:
         self.connection = Connection(ours.detach())
         self._lock = threading.Lock()
         self._ended: tuple[str, str] | None = None
+
+    @property
+    def process(self) -> int:
+        """Number of the process."""
+        return self._process.pid
 
     def end(self, patience: float = 0.0) -> tuple[str, str]:
         """End the process; return the reason of its end, in a word and for people.

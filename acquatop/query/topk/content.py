@@ -10,6 +10,7 @@ from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.pane_best import PaneBest, PaneFound, PaneRequest, panes_in
 from acquatop.ingest.reduce.replica_view import ReplicaView
+from acquatop.ingest.scoring import typed_variables
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.topk.pruned import PrunedTopKN
 from acquatop.query.topk.refilled import RefilledTopKN
@@ -139,7 +140,12 @@ class CandidateContent:
                 for each in self._members.values()
                 for name in each.plan.score.remote_variables
             }
-            self._view = ReplicaView.of(self._store, tuple(names))
+            typed = {
+                name: None
+                for each in self._members.values()
+                for name in typed_variables(each.plan.score)
+            }
+            self._view = ReplicaView.of(self._store, tuple(names), tuple(typed))
         return self._view
 
     def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:

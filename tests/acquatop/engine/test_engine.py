@@ -23,6 +23,7 @@ from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.records import Records
 from acquatop.query.contract import Tick
 from acquatop.runtime import Batch
+from acquatop.windows import Windows
 from connectors import ConnectorError
 from examples.oxigraph import OxigraphServer
 from replica.remotes.sparql import SparqlRemote
@@ -214,6 +215,9 @@ def test_queries_on_a_stream_share_the_wait_for_their_remotes(world: World) -> N
 
         def reducers(self, stream: str) -> Sequence[Records]:
             return [Records()]
+
+        def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
+            return ()
 
         def add(self, stream: str, parts: object, names: object) -> None:
             pass

@@ -198,7 +198,8 @@ def layouts(draw: st.DrawFn) -> Layout:
 def test_both_roads_find_the_same(
     layout: Layout, records: list[dict[str, Any]], where: str, k: int
 ) -> None:
-    records = [{**each, "id": number} for number, each in enumerate(records)]
+    in_order = sorted(records, key=lambda each: each["t"])
+    records = [{**each, "id": number} for number, each in enumerate(in_order)]
     query = f"""PREFIX : <{NS}> SELECT * FROM NAMED WINDOW :w ON :s [RANGE {WIDTH_MS}ms]
     WHERE {{ WINDOW :w {{ {where} }} }} ORDER BY DESC(?v) LIMIT {k}"""
     with quick_folder() as folder:

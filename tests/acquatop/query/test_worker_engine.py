@@ -58,14 +58,18 @@ def count(engine: SparqlEngine) -> int:
 
 def worker_of(store: QuadStore) -> int:
     """Return the process number of a store's worker."""
-    listed = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    (number,) = (int(line.split()[0]) for line in listed.splitlines() if "sparql.worker" in line)
-    return number
+    assert isinstance(store.engine, WorkerEngine)
+    assert store.engine.process is not None
+    return store.engine.process
+
+
+def is_alive(process: int) -> bool:
+    """Return True if a process runs: it has neither ended nor only to be waited for."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
 
 
 @pytest.mark.parametrize(
@@ -117,18 +121,11 @@ def test_a_worker_that_is_killed_is_replaced_with_the_present_content(
 ) -> None:
     store = opened()
     assert count(store.engine) == 300
-    os.kill(worker_of(store), signal.SIGKILL)
-    until(lambda: not _runs(store))
+    worker = worker_of(store)
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: not is_alive(worker))
     store.change(WINDOW, LINES[:100], [])
     assert count(store.engine) == 200
-
-
-def _runs(store: QuadStore) -> bool:
-    try:
-        state = Path(f"/proc/{worker_of(store)}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (ValueError, OSError):
-        return False
-    return state != "Z"
 
 
 def test_results_are_those_of_an_engine_in_this_process(
@@ -204,6 +201,7 @@ def test_closing_ends_an_evaluation_under_way_and_the_worker(
 ) -> None:
     store = opened()
     assert count(store.engine) == 300
+    worker = worker_of(store)
     failures: list[BaseException] = []
 
     def evaluate() -> None:
@@ -218,7 +216,7 @@ def test_closing_ends_an_evaluation_under_way_and_the_worker(
     thread.join(30)
     assert not thread.is_alive()
     assert len(failures) == 1
-    assert not _runs(store)
+    assert not is_alive(worker)
     with pytest.raises(EvaluationError, match="closed"):
         count(store.engine)
 
@@ -249,7 +247,7 @@ def test_a_worker_ends_with_the_process_that_asked_even_in_an_evaluation() -> No
     until(lambda: _seconds_of(worker) > 0.5)
     parent.kill()
     parent.wait()
-    until(lambda: not Path(f"/proc/{worker}").exists())
+    until(lambda: not is_alive(worker))
 
 
 def _children(process: int) -> list[int]:

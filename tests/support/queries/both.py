@@ -14,6 +14,7 @@ from acquatop.plan.bind import bind_windowed
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from replica.budget import Budget
 from replica.maintainer import Maintainer
+from replica.remotes import Remote
 from replica.store import SolutionStore
 from tests.support.fed import Fed
 from tests.support.queries.joined import Replay
@@ -42,14 +43,15 @@ class Both:
         yield from zip(*ways, strict=True)
 
 
-def windowed(replay: Replay) -> Fed:
+def windowed(replay: Replay, remote: Remote | None = None, *, whole: bool = True) -> Fed:
+    """Return a replay's query window by window; its mentions are integers if they are ``whole``."""
     start = "" if replay.shape.start is None else f"start_ms = {replay.shape.start}"
-    catalog = Catalog.parse(
-        catalog_text(arrivals=replay.shape.arrivals, start=start), file=Path("c.toml"), variables={}
-    )
-    found = bind_windowed(replay.bound.plan.windowed, catalog, text="")
+    text = catalog_text(arrivals=replay.shape.arrivals, start=start)
+    text = text if whole else text.replace("xsd:integer", "xsd:double")
+    catalog = Catalog.parse(text, file=Path("c.toml"), variables={})
+    found = bind_windowed(replay.bound.plan.in_doubles, catalog, text="")
     (part,) = found.plan.remotes
     keeper = Maintainer(
-        SolutionStore(part.key, part.variables), replay.remote, Budget(1000, 1000, 5.0)
+        SolutionStore(part.key, part.variables), remote or replay.remote, Budget(1000, 1000, 5.0)
     )
     return Fed(SparqlEvaluation(found, [keeper]), found)

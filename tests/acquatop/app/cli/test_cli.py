@@ -106,7 +106,7 @@ def test_what_the_user_got_wrong_ends_with_one_message_and_exit_code_2(world: Pa
     (world / "binary.rspql").write_bytes(b"\xff\xfe")
     (world / "typo.toml").write_text(catalog_text().replace("items", "itmes"))
     for command, said in [
-        (arguments(world, query="typo.rspql"), ["typo.rspql:6:", "did you mean LIMIT?"]),
+        (arguments(world, query="typo.rspql"), ["typo.rspql:7:", "did you mean LIMIT?"]),
         (
             arguments(world, query="stream.rspql"),
             ["stream.rspql:4:", "did you mean <http://example.org/stream>?"],

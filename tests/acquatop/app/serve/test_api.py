@@ -80,6 +80,7 @@ def test_a_query_is_registered_listed_shown_and_removed(stage: Stage) -> None:
         "registered": "",
         "newest": None,
         "streams": [{"iri": STREAM, "items": 0, "bad": {}}],
+        "unanswered": {"windows": {}, "last": None},
         "text": QUERY,
         "warnings": [],
     }

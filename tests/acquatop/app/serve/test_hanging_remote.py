@@ -41,7 +41,7 @@ def test_nobody_waits_for_a_registration_that_waits_for_a_remote(
         (tmp_path / "catalog.toml").write_text(catalog_text(endpoint=endpoint))
         files = ("first.rspql", "second.rspql", "third.rspql")
         with serving(world, *files, keeps=state) as (child, client):
-            url = client._url
+            url = client.url
             slow = pool.submit(
                 requests.post, url + "/queries", query_text(), headers=RSPQL, timeout=100
             )

@@ -65,9 +65,10 @@ def test_every_answer_is_one_that_is_described(case: Any, stage: Stage) -> None:
 
 def test_the_document_has_all_addresses_and_no_others() -> None:
     from acquatop.app.serve.app import Api
+    from acquatop.app.serve.refusals import Refusals
 
     with staged() as stage:
-        api = Api(stage.service, stage.meters, time.monotonic)
+        api = Api(stage.service, stage.meters, Refusals(clock=time.monotonic), time.monotonic)
         routes = {route.path: set(route.methods or ()) - {"HEAD"} for route in api.routes()}
     described = {
         path: {method.upper() for method in operations if method in ("get", "post", "delete")}

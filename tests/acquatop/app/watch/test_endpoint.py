@@ -24,6 +24,7 @@ GET = b"GET /metrics HTTP/1.1\r\n" + HOST
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     served = Endpoint(CollectorRegistry(), ListenAddress("127.0.0.1", 0))
+    served.start()
     try:
         yield served.url
     finally:
