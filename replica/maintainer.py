@@ -115,7 +115,7 @@ class Maintainer(Generic[StoreT]):
         self._feed = feed
         self._clock = clock
         self._timeout = request_timeout
-        self._deliveries: queue.SimpleQueue[_Delivery] = queue.SimpleQueue()
+        self._deliveries: queue.SimpleQueue[_Delivery] = self._access.workers.mailbox()
         self._numbers = itertools.count()
         self._under_way: dict[int, Sequence[str]] = {}
         self._keys_under_way: Counter[str] = Counter()

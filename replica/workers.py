@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 Work = Callable[[], None]
 
@@ -30,6 +31,10 @@ class Workers:
         self._work: queue.SimpleQueue[Work] = queue.SimpleQueue()
         self._idle = 0
         self._lock = threading.Lock()
+
+    def mailbox(self) -> queue.SimpleQueue[Any]:
+        """Return a new queue for what the work brings."""
+        return queue.SimpleQueue()
 
     def reserve(self, timeout: float) -> bool:
         """Reserve a thread, waiting at most ``timeout`` seconds for one to be free."""

@@ -35,6 +35,11 @@ class Committer:
         """
         return nullcontext() if self._state is None else self._state.lock()
 
+    def check(self) -> None:
+        """Raise the error that has ended all writing, if any: nothing could be committed now."""
+        if self._state is not None:
+            self._state.check_failure()
+
     def add(self, stream: StreamOperator) -> None:
         """Commit one more stream, and no longer those that have ended."""
         going = [each for each in self._streams if not each.time.has_ended]

@@ -22,12 +22,13 @@ from acquatop.engine.queries import QueryRegistry
 from acquatop.engine.slots import SlotTable
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.streams import StreamTable
+from acquatop.engine.surroundings import Surroundings
 from acquatop.errors import UserError
 from acquatop.plan.bind import Bound, bind_query
 from acquatop.query.kinds import Resources
 from acquatop.refresh.open_replicas import Progress, Replicas
-from acquatop.runtime import check_runtime, open_runtime
-from replica.clocks import Clock
+from acquatop.runtime import Runtime, check_runtime, open_runtime
+from replica.clocks import Clock, SteadyTime
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
@@ -56,6 +57,8 @@ class Engine:
     in scores, and ``rankers`` may be named in policies; both may include your own. ``progress``
     is called while a replica is loaded. ``observer`` is told of the engine's work. A
     ``recording`` records the stream and the remote of the one query that it was opened for.
+    ``runtime`` is a name, or a :class:`~acquatop.runtime.Runtime` of your own; ``surroundings``
+    replace the clocks (``clock`` too), the randomness and the threads.
 
     ::
 
@@ -69,7 +72,7 @@ class Engine:
         self,
         catalog: Catalog,
         *,
-        runtime: str = "spark",
+        runtime: str | Runtime = "spark",
         until_end: bool = False,
         spark: SparkSession | SparkSettings | None = None,
         clock: Clock = time.monotonic,
@@ -80,8 +83,12 @@ class Engine:
         state: Path | None = None,
         autostart: bool | None = None,
         recording: Recorder | None = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
-        check_runtime(runtime, spark)
+        if isinstance(runtime, str):
+            check_runtime(runtime, spark)
+        around = surroundings or Surroundings(clock=clock)
+        clock = around.clock
         if autostart and state is not None:
             raise UserError(
                 "with a state directory queries are registered first, and then the engine is "
@@ -97,10 +104,21 @@ class Engine:
             durable=durable,
             reads_together=not until_end or not started,
             recording=recording,
+            wall_clock=around.wall_clock,
+            timer=around.timer,
         )
-        kept = None if state is None else EngineState(state, observer)
+        kept = None if state is None else EngineState(state, observer, around.state_folder)
         self._runtime = LazyRuntime(functools.partial(open_runtime, runtime, spark))
-        self._replicas = Replicas(clock=clock, progress=progress, recording=recording)
+        self._replicas = Replicas(
+            clock=clock,
+            now=SteadyTime(around.wall_clock, clock),
+            progress=progress,
+            random=around.random,
+            recording=recording,
+            wall_clock=around.wall_clock,
+            workers=around.workers,
+            open_feed=around.open_feed,
+        )
         self._folders = KeysFolders(kept)
         resources = Resources(
             self._replicas,

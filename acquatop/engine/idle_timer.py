@@ -4,11 +4,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 LEAST_SECONDS = 0.01
 """Shortest sleep of the thread."""
 MOST_SECONDS = 3_600.0 * 24
 """Longest sleep until it checks again: the system does not support sleeps of centuries."""
+
+
+class Timer(Protocol):
+    """Timer of one stream."""
+
+    def start(self, name: str) -> None:
+        """Start, under a name for people."""
+        ...
+
+    def wake(self) -> None:
+        """Check again when it is due."""
+        ...
+
+    def stop(self) -> None:
+        """End after the present call. Safe to call again, and in the timer's own call."""
+        ...
+
+
+TimerFactory = Callable[[Callable[[], float | None], Callable[[], None]], Timer]
+"""Maker of a timer from ``due`` and ``act``, as :class:`IdleTimer` takes them."""
 
 
 class IdleTimer:

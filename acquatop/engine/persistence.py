@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from acquatop.answer.answer import Answer
 from acquatop.answer.codec import answer_from_document, answer_to_document
 from acquatop.engine.observer import Kept, Observer, StateSeen
 from acquatop.engine.state.directory import Recovered, StateDirectory
+from acquatop.engine.state.folder import Folder
 from acquatop.errors import EnvironmentProblem, UserError
 
 _JOURNAL_BYTES = 64 << 20
@@ -36,8 +37,14 @@ class EngineState:
     any more: the engine resumes from the state before it.
     """
 
-    def __init__(self, path: Path, observer: Observer) -> None:
+    def __init__(
+        self,
+        path: Path,
+        observer: Observer,
+        folder: Callable[[Path], Folder] = Folder,
+    ) -> None:
         self._path = path
+        self._folder = folder
         self._observer = observer
         self._directory: StateDirectory | None = None
         self._recovered: Recovered | None = None
@@ -50,7 +57,7 @@ class EngineState:
 
     def open(self, manifest: Mapping[str, str]) -> None:
         """Open the directory, and read the state of a former engine."""
-        self._directory = StateDirectory.open(self._path, manifest)
+        self._directory = StateDirectory.open(self._path, manifest, folder=self._folder)
         started = time.perf_counter()
         self._recovered = self._directory.recover()
         if self._recovered is None:
@@ -136,7 +143,7 @@ class EngineState:
     def append(self, stream: str, entry: Mapping[str, bytes]) -> bool:
         """Append a batch to the journal; return False if a snapshot is needed instead."""
         assert self._directory is not None
-        self._check_failure()
+        self.check_failure()
         size = sum(map(len, entry.values()))
         if not self._has_snapshot or self._directory.journal_length + size > _JOURNAL_BYTES:
             return False
@@ -154,7 +161,7 @@ class EngineState:
     ) -> None:
         """Write a snapshot."""
         assert self._directory is not None
-        self._check_failure()
+        self.check_failure()
         started = time.perf_counter()
         engine = {
             "streams": dict(streams),
@@ -174,7 +181,8 @@ class EngineState:
         self._failure = self._failure or error
         self.is_behind = False
 
-    def _check_failure(self) -> None:
+    def check_failure(self) -> None:
+        """Raise the first error, if there was any: nothing is kept after it."""
         if self._failure is not None:
             raise EnvironmentProblem(
                 f"{self._path}: nothing is kept any more, since something has failed: "

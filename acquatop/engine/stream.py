@@ -86,10 +86,13 @@ class StreamOperator:
 
     # Batches --------------------------------------------------------------------------------------
 
-    def begin_batch(self) -> None:
-        """Advance the time up to now; from here on it stands still until the batch is taken."""
+    def begin_batch(self) -> bool:
+        """Advance the time up to now; from here on it stands still until the batch is taken.
+
+        Return True if the state must be kept before the batch: that of new side outputs.
+        """
         self.time.begin_batch()
-        self._side_outputs.begin()
+        return self._side_outputs.begin()
 
     def job(self) -> Job:
         """Return the job for the next batch: the reducers that the present queries need."""

@@ -11,12 +11,12 @@ from acquatop.answer.answer import Answer
 from acquatop.answer.unanswered import Unanswered
 from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
-from acquatop.engine.idle_timer import IdleTimer
 from acquatop.engine.journal_entry import JournalEntry
 from acquatop.engine.observer import Observer
 from acquatop.engine.step import Outcome, SlotFailure, Step
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_settings import StreamSettings
+from acquatop.engine.stream_time import Phase
 from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Batch, Carrier
 
@@ -49,7 +49,7 @@ class StreamDriver:
         self._observer = observer
         self._clock = settings.clock
         self._live = settings.live
-        self._timer = IdleTimer(stream.due_in, self._tick_or_end)
+        self._timer = settings.timer(stream.due_in, self._tick_or_end)
         self._carrier: Carrier | None = None
         self._is_cut_short = False
         self._has_end_begun = False
@@ -67,13 +67,23 @@ class StreamDriver:
 
     def wait(self) -> None:
         """Return once the next batch may be taken: other streams may have to catch up first."""
+        if self.is_held():
+            self.stream.gate.pass_through(self.stream.must_wait)
+            self._go_on()
+
+    def is_held(self) -> bool:
+        """Return True if other streams have to catch up first; nothing can come meanwhile."""
         stream = self.stream
-        if stream.gate.is_open(stream.must_wait):
-            return
-        stream.time.hold()
-        stream.gate.pass_through(stream.must_wait)
+        if not stream.gate.is_open(stream.must_wait):
+            stream.time.hold()
+            return True
+        if stream.time.phase is Phase.HELD:
+            self._go_on()
+        return False
+
+    def _go_on(self) -> None:
         # What could not come while it was held is not missing.
-        stream.time.listen()
+        self.stream.time.listen()
         self._timer.wake()
 
     def release(self) -> None:
@@ -82,9 +92,11 @@ class StreamDriver:
 
     def job(self) -> Job:
         """Return the job for the next batch."""
-        self.stream.begin_batch()
+        is_new = self.stream.begin_batch()
         with self._committer.state_lock():
             self.stream.apply_joins_and_leaves()
+            if is_new and self._committer.is_durable:
+                self._committer.commit(self.stream.iri, {}, ())
         return self.stream.job()
 
     def take(self, batch: Batch) -> None:
@@ -93,6 +105,7 @@ class StreamDriver:
         with self._committer.state_lock():
             if self.stream.time.has_ended:
                 return
+            self._committer.check()
             outcome, answers = self._run(self.stream.take(batch, due_at))
             seconds = self._committer.commit(self.stream.iri, outcome.entry, answers)
             if batch.log_nearly_full:
@@ -118,6 +131,8 @@ class StreamDriver:
         try:
             with self._committer.state_lock():
                 self.stream.end()
+                if closes:
+                    self._committer.check()
                 _, answers = self._run(self.stream.finish(closes=closes))
                 if answers and self.stream.position is not None:
                     self._committer.commit(self.stream.iri, {}, answers)
@@ -167,6 +182,7 @@ class StreamDriver:
         with self._committer.state_lock(), self.stream.time.advancing() as may_advance:
             if not may_advance:
                 return
+            self._committer.check()
             outcome, answers = self._run(self.stream.tick(due_at))
             seconds = 0.0
             if answers:

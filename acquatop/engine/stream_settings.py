@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from acquatop.engine.idle_timer import IdleTimer, TimerFactory
 from replica.clocks import Clock
 
 if TYPE_CHECKING:
@@ -25,4 +26,5 @@ class StreamSettings:
     durable: bool = False
     reads_together: bool = True
     wall_clock: Clock = time.time
+    timer: TimerFactory = IdleTimer
     recording: Recorder | None = None

@@ -36,9 +36,13 @@ from replica.spending.ledger import Ledger, LedgerError
 from replica.spending.quota import Quota
 from replica.store import ReplicaStore, SolutionStore
 from replica.store.keyed_store import KeyedStore
+from replica.workers import Workers
 
 Progress = Callable[[str, int], None]
 """Callback with a service's IRI and the number of its keys that have been loaded so far."""
+
+FeedFactory = Callable[[FeedSource, RecordReader, Clock, Random], Feed]
+"""Maker of the feed of a source, from what reads its records, its clock, and randomness."""
 
 StoreT = TypeVar("StoreT", bound=KeyedStore)
 
@@ -76,6 +80,9 @@ class Replicas:
     progress: Progress | None = None
     random: Random = field(default_factory=Random)
     recording: RemoteRecorder | None = None
+    wall_clock: Clock = time.time
+    workers: Callable[[int], Workers] = Workers
+    open_feed: FeedFactory = field(default_factory=lambda: open_feed)
     _ways: dict[str, _Way] = field(default_factory=dict)
 
     def open(self, bound: BoundQuery, *, load: bool = True) -> Maintainer[ReplicaStore] | None:
@@ -140,10 +147,18 @@ class Replicas:
                 block_size=service.block_size,
                 clock=self.clock,
                 jitter=self.random.random,
+                workers=self.workers(service.concurrency),
             )
             self._ways[service.iri] = _Way(
                 access,
-                Quota(service.limits, ledger=ledger, service=service.iri, margin=_margin(service)),
+                Quota(
+                    service.limits,
+                    ledger=ledger,
+                    service=service.iri,
+                    margin=_margin(service),
+                    steady=self.clock,
+                    wall=self.wall_clock,
+                ),
                 ledger,
                 _client(service, access),
             )
@@ -272,7 +287,7 @@ class Replicas:
         if source is None:
             return None
         reader = RecordReader(source.mapping, question.star(source.mapping))
-        feed = _feed(source, reader, now, self.random)
+        feed = self.open_feed(source, reader, now, self.random)
         return Subscription.open(
             feed if self.recording is None else self.recording.of_feed(feed), reader.rejected
         )
@@ -317,7 +332,8 @@ def _ledger(service: Service) -> Ledger | None:
         raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
 
 
-def _feed(source: FeedSource, reader: RecordReader, now: Clock, random: Random) -> Feed:
+def open_feed(source: FeedSource, reader: RecordReader, now: Clock, random: Random) -> Feed:
+    """Return a feed of a file or of an address."""
     if source.address is None:
         from replica.feeds.lines import LinesFeed
 

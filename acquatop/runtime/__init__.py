@@ -56,6 +56,10 @@ class Consumer(Protocol):
         """Return once the next batch may be taken: a stream must not be too far ahead of others."""
         ...
 
+    def is_held(self) -> bool:
+        """Return True if :meth:`wait` would not return yet; for runtimes without threads."""
+        ...
+
     def release(self) -> None:
         """Let :meth:`wait` return, now and in future: the stream is to be stopped.
 
@@ -142,11 +146,13 @@ def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) 
         )
 
 
-def open_runtime(name: str, spark: SparkSession | SparkSettings | None = None) -> Runtime:
-    """Return the runtime of a name.
+def open_runtime(name: str | Runtime, spark: SparkSession | SparkSettings | None = None) -> Runtime:
+    """Return the runtime of a name; one that is given is returned as it is.
 
     ``spark`` is an existing session to use, or settings for one of its own.
     """
+    if not isinstance(name, str):
+        return name
     check_runtime(name, spark)
     if name == "spark":
         from acquatop.runtime.spark import SparkRuntime

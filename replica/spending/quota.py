@@ -41,7 +41,8 @@ class Quota:
     Without a ledger the clock is monotonic and never jumps. With a ledger it is the wall clock, the
     only one that processes share. If it is set back, time stands still here, so units come back
     late and never early. If it is set forward, that is accepted, but units spent by this process
-    must also have come back by the monotonic clock. A clock given as ``time`` replaces both.
+    must also have come back by the monotonic clock. ``steady`` and ``wall`` are these clocks; one
+    given as ``time`` replaces both.
 
     The quota counts when requests were allowed; a remote counts when they arrive. If both must
     agree to the last request, ``margin`` adds to each period the longest time that a request may
@@ -77,13 +78,16 @@ class Quota:
         service: str = "",
         margin: float = 0.0,
         wall: Callable[[], float] = clocks.time,
+        steady: Callable[[], float] = clocks.monotonic,
     ) -> None:
         self.limits = tuple(limits)
         self.service = service
         self._periods = tuple(limit.seconds + margin for limit in self.limits)
-        self._time = time or (clocks.monotonic if ledger is None else clocks.time)
+        self._time = time or (steady if ledger is None else wall)
         self._ours = (
-            Quota(self.limits, margin=margin) if ledger is not None and time is None else None
+            Quota(self.limits, margin=margin, time=steady)
+            if ledger is not None and time is None
+            else None
         )
         """Spending of this process, by the monotonic clock."""
         self._log: SpentLog = SpentInMemory() if ledger is None else ledger.log_of(service)

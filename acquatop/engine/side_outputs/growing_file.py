@@ -28,17 +28,21 @@ class SideOutputFile:
         self._length: int | None = None
         self._has_begun = False
 
-    def begin(self) -> None:
-        """Truncate the file to its known length, once; a new stream's file is not truncated."""
+    def begin(self) -> bool:
+        """Truncate the file to its known length, once; return True if that was not known.
+
+        A new stream's file is not truncated.
+        """
         if self._has_begun:
-            return
-        self._has_begun = True
+            return False
+        self._has_begun, is_new = True, self._length is None
         with self._explained():
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("ab") as file:
                 if self._length is not None and self._length < file.tell():
                     file.truncate(self._length)
                 self._length = self._path.stat().st_size
+        return is_new
 
     def append(self, lines: Iterable[bytes], *, durable: bool) -> None:
         """Append lines; ``durable`` syncs them to the disk."""

@@ -48,11 +48,13 @@ class SideOutputs:
         """True if all records are written."""
         return self._recording is not None
 
-    def begin(self) -> None:
-        """Cut the files to their known lengths, once."""
-        for _, file in self._files():
-            if file is not None:
-                file.begin()
+    def begin(self) -> bool:
+        """Cut the files to their known lengths, once; return True if a length was not known.
+
+        The engine's state must hold that length before anything is written after it.
+        """
+        are_new = [file.begin() for _, file in self._files() if file is not None]
+        return any(are_new)
 
     def add(self, batch: Batch) -> None:
         """Write a batch's bad items, and its records to the recording."""

@@ -213,6 +213,12 @@ class SparqlEvaluation:
     ) -> Iterator[Answer | Unanswered]:
         self._schedule.begin(watermark_ms)
         for due in self._schedule.due(watermark_ms):
+            closes_ms = [
+                self._graphs[at].cursor.windows.bounds(window)[1]
+                for at, window in due.closed.items()
+            ]
+            for graph in self._graphs:
+                graph.pass_by(max(closes_ms, default=due.closes_ms))
             if not due.is_skipped:
                 yield self._answer(due, due_at, longest_wait)
 

@@ -165,6 +165,14 @@ class WindowGraph:
         self._change_graph(before)
         self._uncertain = {each for each in self._uncertain if each >= window}
 
+    def pass_by(self, time_ms: int) -> None:
+        """Note that the query has answered up to a time: if no window has begun, none goes back.
+
+        A record up to that time is late from then on. None waits, or a window would have begun.
+        """
+        if self.cursor.next is None:
+            self._panes.close_until(time_ms)
+
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:

@@ -217,6 +217,22 @@ def test_time_is_that_of_the_stream_that_lags_most() -> None:
     assert [answer.closes_ms for answer in query.finish(A)] == [28, 30]
 
 
+def test_a_late_first_record_does_not_bring_a_window_back_that_was_passed_by() -> None:
+    text = """SELECT ?s ?t
+              FROM NAMED WINDOW :v ON :a [RANGE 10ms] FROM NAMED WINDOW :w ON :b [RANGE 10ms]
+              WHERE { WINDOW :v { ?s :p ?x } WINDOW :w { ?t :p ?y } }"""
+    bound_query = bound(text)
+    query, _ = at_work(bound_query)
+    assert feed(query, bound_query, Record(5, "k", 1), Record(45, "k", 1)) == []
+    query.add(B, batch(bound_query, B, [Record(21, "m", 1)]))
+    assert [answer.closes_ms for answer in query.advance(B, 20)] == [10, 20]
+    # Its window would close at 10, for which :v has been answered.
+    query.add(B, batch(bound_query, B, [Record(7, "n", 1)]))
+    again = [*query.advance(B, 20), *query.advance(B, 30)]
+    assert [answer.closes_ms for answer in again] == [30]
+    assert again[0].counts.late == 1
+
+
 def test_which_stream_ends_first_changes_no_answer_where_windows_leave_gaps() -> None:
     text = """SELECT ?s
               FROM NAMED WINDOW :v ON :a [RANGE 3ms STEP 10ms]

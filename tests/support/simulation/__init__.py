@@ -1,0 +1,1 @@
+"""Deterministic simulation: an engine in simulated time, under faults that one seed decides."""

@@ -1,0 +1,422 @@
+"""Scenarios: streams, queries, services and faults, as a seed decides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from tests.support.simulation.remote import PROFILES, ServiceSpec, Value
+
+NS = "http://example.org/"
+USERS = ("u0", "u1", "u2", "u3", "u4", "u5")
+START_MS = 1_000
+
+
+@dataclass(frozen=True)
+class Record:
+    """Item of a stream: its bytes, when it comes, and its content; no time if it is bad."""
+
+    line: bytes
+    at: float
+    t: int | None
+    id: int
+    user: str = ""
+    p: int | None = None
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """Stream of a scenario."""
+
+    name: str
+    arrivals: str
+    lateness_ms: int
+    idle_ms: int | None
+    records: tuple[Record, ...]
+    strategy: str = ""
+    side_outputs: bool = False
+
+    @property
+    def iri(self) -> str:
+        """The stream's IRI."""
+        return NS + self.name
+
+    @property
+    def is_orderly(self) -> bool:
+        """True if no record can be late, however the stream is cut into batches."""
+        newest = -(10**9)
+        for record in self.records:
+            if record.t is not None:
+                if record.t < newest - self.lateness_ms:
+                    return False
+                newest = max(newest, record.t)
+        return True
+
+
+@dataclass(frozen=True)
+class QuerySpec:
+    """Query of a scenario. ``kind`` decides its form, ``score`` its expression."""
+
+    name: str
+    kind: str
+    streams: tuple[str, ...]
+    width: int
+    slide: int
+    k: int = 0
+    offset: int = 0
+    descending: bool = True
+    score: str = "plain"
+    weight: int = 1
+    service: str | None = None
+    counts: bool = False
+    output: str = "RSTREAM"
+    from_start: bool = True
+    fails: bool = False
+
+    def merit(self, p: int, value: Value) -> float:
+        """Return the score of a solution, or of a sum."""
+        if self.score == "norm":
+            assert value is not None, "a score needs the remote's value"
+            return p + 10 * min(1.0, max(0.0, (value - 0) / (40 - 0)))
+        return self.weight * p + (0 if self.service is None or value is None else value)
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Fault of one life: what happens, and at which of the steps of its kind."""
+
+    kind: str
+    nth: int
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything that a seed decides beforehand.
+
+    ``recording``: the streams are read to their end; else they are live. ``is_equal``: files must
+    hold the same bytes as after a run without faults.
+    """
+
+    seed: int
+    recording: bool
+    durable: bool
+    is_equal: bool
+    streams: tuple[StreamSpec, ...]
+    services: tuple[ServiceSpec, ...]
+    queries: tuple[QuerySpec, ...]
+    kills: tuple[Kill, ...]
+    clock_jumps: bool
+    moves_cuts: bool
+    """True if each life cuts the streams into batches in its own way."""
+
+    def stream(self, name: str) -> StreamSpec:
+        """Return a stream."""
+        return next(each for each in self.streams if each.name == name)
+
+    def service(self, name: str | None) -> ServiceSpec | None:
+        """Return a service."""
+        return next((each for each in self.services if each.name == name), None)
+
+    def without_faults(self) -> Scenario:
+        """Return the same scenario without kills."""
+        return replace(self, kills=())
+
+
+DISK_KINDS = ("kill at disk", "power loss", "damage", "ENOSPC", "EIO")
+SINK_KINDS = ("kill before sink", "kill within sink", "kill after sink", "sink ENOSPC")
+KILL_KINDS = (*DISK_KINDS, *SINK_KINDS, "kill at batch", "kill at request")
+_STEPS = {"kill at batch": 12, "kill at request": 12}
+
+
+def scenario_of(seed: int) -> Scenario:
+    """Return the scenario of a seed."""
+    random = Random(f"scenario {seed}")
+    recording = random.random() < 0.45
+    durable = random.random() < 0.6
+    is_equal = recording and random.random() < 0.7
+    streams = _streams(random, recording)
+    services, queries = _queries(random, streams, recording, is_equal)
+    if random.random() < 0.2 and not durable and len(queries) > 1:
+        queries = (*queries[:-1], replace(queries[-1], fails=True))
+    streams = tuple(_with_fitting_strategy(stream, queries) for stream in streams)
+    orderly = all(stream.is_orderly for stream in streams)
+    kills = _kills(random) if durable else ()
+    if is_equal and len(streams) > 1 and not orderly:
+        is_equal = False
+    return Scenario(
+        seed,
+        recording,
+        durable,
+        is_equal,
+        streams,
+        services,
+        queries,
+        kills,
+        clock_jumps=random.random() < 0.3,
+        # With a budget, the cut decides how certain an answer is.
+        moves_cuts=orderly and not (is_equal and services),
+    )
+
+
+def _with_fitting_strategy(stream: StreamSpec, queries: Sequence[QuerySpec]) -> StreamSpec:
+    """Return a stream without a strategy that a query on it cannot have."""
+    fits = all(
+        query.kind == "top" and query.service is None
+        for query in queries
+        if stream.name in query.streams
+    )
+    return stream if fits else replace(stream, strategy="")
+
+
+def _kills(random: Random) -> tuple[Kill, ...]:
+    kills = []
+    for _ in range(random.choice([0, 1, 1, 2, 3])):
+        kind = random.choice(KILL_KINDS)
+        most = _STEPS.get(kind, 150 if kind in DISK_KINDS else 8)
+        kills.append(Kill(kind, random.randint(1, most)))
+    return tuple(kills)
+
+
+# Streams ------------------------------------------------------------------------------------------
+
+
+def _streams(random: Random, recording: bool) -> tuple[StreamSpec, ...]:
+    names = ["a", "b"] if random.random() < 0.3 else ["a"]
+    return tuple(_stream(name, random, recording) for name in names)
+
+
+def _stream(name: str, random: Random, recording: bool) -> StreamSpec:
+    lateness = random.choice([0, 0, 50, 200])
+    idle = None if recording or random.random() < 0.5 else random.choice([150, 400])
+    arrivals = random.choice(["all", "latest", "distinct"])
+    records = _records(random, lateness, calm=random.random() < 0.4)
+    strategy = (
+        random.choice(["", "shared-skyline", "pane-dominance"]) if arrivals == "distinct" else ""
+    )
+    return StreamSpec(
+        name, arrivals, lateness, idle, records, strategy, side_outputs=random.random() < 0.5
+    )
+
+
+def _records(random: Random, lateness: int, *, calm: bool) -> tuple[Record, ...]:
+    """Return records in the order of their coming; calm ones are never late or bad."""
+    records, t = [], START_MS
+    for number in range(random.randint(10, 32)):
+        t += random.choice([0, 1, 10, 25, 40, 60, 100, 100 if calm else 700])
+        jitter = random.choice([0.0, 0.0, 0.01, max(0, lateness - 1) / 1000])
+        if not calm and random.random() < 0.12:
+            jitter += random.uniform(0.05, 0.6)
+        # Bursts come together.
+        at = (t if random.random() < 0.7 else t - t % 200 + 200) / 1000 + jitter
+        if not calm and random.random() < 0.08:
+            records.append(Record(_bad(random, t), at, None, number))
+            continue
+        user, p = random.choice(USERS), random.randrange(20)
+        mentions = None if random.random() < 0.1 else p
+        records.append(Record(_line(t, number, user, mentions), at, t, number, user, mentions))
+    if calm:
+        return tuple(sorted(records, key=lambda each: (each.t, each.id)))
+    return tuple(sorted(records, key=lambda each: (each.at, each.id)))
+
+
+def _line(t: int, number: int, user: str, p: int | None) -> bytes:
+    fields = {"t": t, "id": number, "user": user, "who": f"{NS}user/{user}", "p": p}
+    return json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
+
+
+def _bad(random: Random, t: int) -> bytes:
+    return random.choice(
+        [
+            b"{",
+            b"\xff\xfe",
+            json.dumps({"t": 10**16, "id": 1, "user": "u0"}).encode(),
+            json.dumps({"id": 1, "user": "u0", "p": 3}).encode(),
+            json.dumps({"t": t, "id": 1, "user": "u0", "p": "many"}).encode(),
+        ]
+    )
+
+
+# Queries ------------------------------------------------------------------------------------------
+
+
+def _queries(
+    random: Random, streams: Sequence[StreamSpec], recording: bool, is_equal: bool
+) -> tuple[tuple[ServiceSpec, ...], tuple[QuerySpec, ...]]:
+    services: list[ServiceSpec] = []
+    queries: list[QuerySpec] = []
+    for number in range(random.choice([1, 1, 2, 3])):
+        stream = random.choice(streams)
+        kinds = ["top", "top", "top", "sums", "whole"]
+        if stream.idle_ms is None and len(streams) == 1:
+            kinds += ["elements"]
+        if len(streams) > 1:
+            kinds += ["pairs", "pairs"]
+        kind = random.choice(kinds)
+        service = None
+        if kind in ("top", "sums", "whole") and random.random() < 0.65:
+            service = f"s{number}"
+            services.append(_service(service, random, is_equal))
+        slide = random.choice([100, 150, 200, 300])
+        query = QuerySpec(
+            f"q{number}",
+            kind,
+            (stream.name,),
+            slide * random.choice([1, 2, 3]) + random.choice([0, 0, 50]),
+            slide,
+            k=random.choice([1, 2, 3, 5]),
+            # What OFFSET hides cannot be told from what is not there.
+            offset=random.choice([0, 0, 1]) if service is None else 0,
+            descending=random.random() < 0.75,
+            score=random.choice(["plain", "plain", "norm"])
+            if service and kind == "top"
+            else "plain",
+            weight=random.choice([1, 2, -1]),
+            service=service,
+        )
+        if kind == "elements":
+            query = replace(
+                query, width=random.choice([3, 5]), slide=random.choice([1, 2, 5]), counts=True
+            )
+        if kind == "pairs":
+            query = replace(query, streams=("a", "b"))
+        if not (recording or query.counts) and number and random.random() < 0.3:
+            query = replace(query, from_start=False)
+        queries.append(query)
+    return tuple(services), tuple(queries)
+
+
+def _service(name: str, random: Random, is_equal: bool) -> ServiceSpec:
+    changes = 0 if is_equal or random.random() < 0.3 else random.choice([2, 8])
+    timeline = {user: _values(random, changes) for user in USERS if random.random() < 0.9}
+    spec = ServiceSpec(
+        name,
+        timeline,
+        items=random.choice([1, 2, 4, 20]),
+        requests=random.choice([1, 2, 4]),
+        block_size=random.choice([1, 2, 10]),
+        concurrency=random.choice([1, 2]),
+        deadline=random.choice([0.05, 0.2]),
+        strict=random.random() < 0.4,
+    )
+    if is_equal:
+        # A life that follows a strict one spends less, and its answers may say so.
+        return replace(spec, deadline=60.0, is_instant=True, strict=False)
+    times = sorted(random.uniform(0, 5) for _ in range(random.choice([0, 1, 2, 4])))
+    profiles = ((0.0, "well"), *((at, random.choice(PROFILES)) for at in times))
+    limits = random.choice(
+        [(), (), ((3, "requests", 1.0),), ((5, "items", 0.5), (4, "requests", 2.0))]
+    )
+    return replace(
+        spec,
+        profiles=profiles,
+        limits=limits,
+        has_feed=random.random() < 0.3,
+        bank=random.choice([(0, 0), (0, 0), (3, 2)]),
+        policy=random.choice(["ANY-IMP", "AT-TSM", "WSJ-LRU", "AT-WST"]),
+    )
+
+
+def _values(random: Random, changes: int) -> tuple[tuple[float, Value], ...]:
+    times = sorted(round(random.uniform(0.5, 5.0), 4) for _ in range(random.randint(0, changes)))
+    return tuple(
+        (at, None if random.random() < 0.1 else random.randrange(40)) for at in (0.0, *times)
+    )
+
+
+# Texts --------------------------------------------------------------------------------------------
+
+_PROPERTIES = (
+    f'"{NS}user" = {{ field = "who", datatype = "iri" }}, '
+    f'"{NS}p" = {{ field = "p", datatype = "xsd:integer" }}'
+)
+
+
+def catalog_text(scenario: Scenario, folder: str) -> str:
+    """Return the catalog of a scenario, with files in a folder."""
+    parts = [f'[prefixes]\n"" = "{NS}"\n']
+    for stream in scenario.streams:
+        subject = "event/{id}" if stream.arrivals == "distinct" else "user/{user}"
+        parts.append(
+            f'[streams."{stream.iri}"]\nconnector = "lines"\narrivals = "{stream.arrivals}"\n'
+            f'options = {{ path = "{folder}/in/{stream.name}" }}\n'
+        )
+        if stream.lateness_ms:
+            parts.append(f'lateness = "{stream.lateness_ms}ms"\n')
+        if stream.idle_ms is not None:
+            parts.append(f'idle = "{stream.idle_ms}ms"\n')
+        if stream.strategy:
+            parts.append(f'strategy = "{stream.strategy}"\n')
+        if stream.side_outputs:
+            parts.append(f'late = "{folder}/side/{stream.name}.late"\n')
+            parts.append(f'dead_letters = "{folder}/side/{stream.name}.bad"\n')
+        parts.append(
+            f'[streams."{stream.iri}".mapping]\nsubject = "{NS}{subject}"\ntime = "t"\n'
+            f"properties = {{ {_PROPERTIES} }}\n"
+        )
+    parts += [_service_text(spec, folder) for spec in scenario.services]
+    return "".join(parts)
+
+
+def _service_text(spec: ServiceSpec, folder: str) -> str:
+    limits = ", ".join(
+        f'"{count} {unit} per {round(seconds * 1000)}ms"' for count, unit, seconds in spec.limits
+    )
+    text = (
+        f'[services."{NS}{spec.name}"]\nremote = "python"\n'
+        f'function = "tests.support.simulation.remote:{spec.name}"\n'
+        f'block_size = {spec.block_size}\nconcurrency = {spec.concurrency}\ntimeout = "2s"\n'
+        f"limits = [{limits}]\n"
+        f'mapping = {{ key = "{NS}user/{{id}}", properties = {{ "{NS}n" = '
+        '{ field = "n", datatype = "xsd:integer" } } }\n'
+    )
+    if spec.has_feed:
+        text += f'feed = {{ kind = "lines", path = "{folder}/{spec.name}.feed" }}\n'
+    return text + (
+        f'[services."{NS}{spec.name}".refresh]\npolicy = "{spec.policy}"\nn = 2\n'
+        f"items = {spec.items}\nrequests = {spec.requests}\n"
+        f'deadline = "{round(spec.deadline * 1000)}ms"\nstrict = {str(spec.strict).lower()}\n'
+        + (f'ledger = "{folder}/ledger.sqlite"\n' if spec.strict else "")
+        + f"bank = {{ items = {spec.bank[0]}, requests = {spec.bank[1]} }}\n"
+    )
+
+
+def query_text(query: QuerySpec, streams: Mapping[str, StreamSpec]) -> str:
+    """Return a query's text."""
+    unit = f"[ELEMENTS {query.width} STEP {query.slide}]"
+    if not query.counts:
+        unit = f"[RANGE {query.width}ms STEP {query.slide}ms]"
+    distinct = streams[query.streams[0]].arrivals == "distinct"
+    window = f"FROM NAMED WINDOW :w ON :{query.streams[0]} {unit}"
+    pattern = "?e :user ?s ; :p ?p" if distinct else "?s :p ?p"
+    service = f"SERVICE :{query.service} {{ ?s :n ?v }}" if query.service else ""
+    shown = ("?e " if distinct else "") + "?s ?p" + (" ?v" if service else "")
+    order = "DESC(?score)" if query.descending else "ASC(?score)"
+    limit = f"LIMIT {query.k}" + (f" OFFSET {query.offset}" if query.offset else "")
+    head = f"PREFIX : <{NS}>\n"
+    if query.kind in ("top", "elements"):
+        score = f"{query.weight} * ?p"
+        if query.score == "norm":
+            score = "?p + 10 * norm(?v, 0, 40)"
+        elif service:
+            score += " + ?v"
+        return head + (
+            f"SELECT {shown} ({score} AS ?score) {window} WHERE {{ WINDOW :w {{ {pattern} }} "
+            f"{service} }} ORDER BY {order} {limit}"
+        )
+    if query.kind == "sums":
+        score = f"{query.weight} * ?sum" + (" + ?v" if service else "")
+        return head + (
+            f"SELECT ?s ?count{' ?v' if service else ''} ({score} AS ?score) {window} "
+            "WHERE { WINDOW :w { SELECT ?s (COUNT(*) AS ?count) (SUM(?p) AS ?sum) "
+            f"{{ {pattern} }} GROUP BY ?s }} {service} }} ORDER BY {order} {limit}"
+        )
+    if query.kind == "whole":
+        return head + f"SELECT {shown} {window} WHERE {{ WINDOW :w {{ {pattern} }} {service} }}"
+    second = streams[query.streams[1]].arrivals == "distinct"
+    other = "?f :user ?s ; :p ?q" if second else "?s :p ?q"
+    return head + (
+        f"SELECT ?s ?p ?q {window} FROM NAMED WINDOW :x ON :{query.streams[1]} {unit} "
+        f"WHERE {{ WINDOW :w {{ {pattern} }} WINDOW :x {{ {other} }} }}"
+    )
