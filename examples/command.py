@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from acquatop.app.cli.guard import guarded
+from acquatop.app.cli.exit_codes import guarded
 from acquatop.app.cli.run import add_run_options
 
 
@@ -33,7 +33,7 @@ def show_answers(
     ``start`` starts the simulation, and returns a message about it.
     """
     # Imported only here, so that a Ctrl-C during the import ends the demo properly.
-    from acquatop.app.cli.show import shower
+    from acquatop.app.cli.print_answers import shower
     from acquatop.app.cli.unusable import Unusable
     from acquatop.engine.engine import Engine
 

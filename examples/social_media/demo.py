@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acquatop.app.cli.guard import guarded
+from acquatop.app.cli.exit_codes import guarded
 from acquatop.app.cli.run import add_run_options
 from examples.command import say
 
@@ -91,7 +91,7 @@ def _on_the_terminal(
 
 def _on_a_page(options: argparse.Namespace, variables: dict[str, str], driver: Driver) -> None:
     """Serve answers on a live page, and open it."""
-    from acquatop.app.serve.meters import Meters
+    from acquatop.app.serve.http_metrics import Meters
     from acquatop.app.serve.server import Server
     from acquatop.app.serve.service import QueryService
     from acquatop.app.watch.address import ListenAddress

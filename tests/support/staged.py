@@ -14,8 +14,8 @@ from rdflib import Literal, URIRef
 from acquatop.answer.answer import Answer, Counts, Row, Status
 from acquatop.answer.estimate import Estimate
 from acquatop.app.serve.client import Client
+from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.limits import Limits
-from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.registrations import Registrations
 from acquatop.app.serve.server import Server
 from acquatop.app.serve.service import QueryService

@@ -10,10 +10,10 @@ from acquatop.app.cli.advise import add_parser as add_advise
 from acquatop.app.cli.check import add_parser as add_check
 from acquatop.app.cli.connectors import add_parser as add_connectors
 from acquatop.app.cli.evaluate import add_parser as add_evaluate
+from acquatop.app.cli.exit_codes import guarded
 from acquatop.app.cli.explain import add_parser as add_explain
 from acquatop.app.cli.fmt import add_parser as add_fmt
 from acquatop.app.cli.generate import add_parser as add_generate
-from acquatop.app.cli.guard import guarded
 from acquatop.app.cli.record import add_parser as add_record
 from acquatop.app.cli.run import add_parser as add_run
 from acquatop.app.cli.serve import add_parser as add_serve

@@ -18,7 +18,7 @@ from acquatop.app.cli.evaluate import (
     telling,
     wholes,
 )
-from acquatop.app.cli.texts import write_line
+from acquatop.app.cli.query_files import write_line
 
 if TYPE_CHECKING:
     from acquatop.lab.replay.advice import Advice, AdvisedChoice

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from acquatop.app.cli.texts import write_line
+from acquatop.app.cli.query_files import write_line
 from acquatop.errors import UserError
 
 if TYPE_CHECKING:

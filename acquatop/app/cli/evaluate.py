@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from acquatop.app.cli.texts import read_text, write_line
+from acquatop.app.cli.query_files import read_text, write_line
 from acquatop.errors import UserError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from acquatop.app.cli.texts import add_language_options, catalog_of, read_text, write_line
+from acquatop.app.cli.query_files import add_language_options, catalog_of, read_text, write_line
 
 
 def add_parser(verbs: Any) -> None:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from acquatop.app.cli.texts import read_text, write_line
+from acquatop.app.cli.query_files import read_text, write_line
 from acquatop.errors import UserError
 from rspql.diagnostics import QueryError
 from rspql.formatter import format_query

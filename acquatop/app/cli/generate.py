@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from acquatop.app.cli.texts import write_line
+from acquatop.app.cli.query_files import write_line
 from acquatop.errors import EnvironmentProblem, UserError
 
 KINDS = ("redrawn", "walks", "bursts", "rhythm", "rare")

@@ -16,7 +16,7 @@ from rich.segment import ControlType
 from rich.status import Status
 from rich.text import Text
 
-from acquatop.app.watch.reading import StreamReading
+from acquatop.app.watch.read_progress import StreamReading
 from acquatop.engine.observer import BatchSeen, Silent
 from replica.clocks import Clock
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from acquatop.app.cli.texts import read_text
+from acquatop.app.cli.query_files import read_text
 from acquatop.errors import UserError
 
 

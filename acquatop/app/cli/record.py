@@ -83,7 +83,7 @@ def execute(options: argparse.Namespace) -> None:
     """Record until a limit of the options is reached, or a signal comes."""
     from contextlib import closing
 
-    from acquatop.app.cli.texts import read_text
+    from acquatop.app.cli.query_files import read_text
     from acquatop.app.cli.unusable import Unusable
     from acquatop.catalog.catalog import Catalog
     from acquatop.lab.record.recording import Recording
@@ -115,8 +115,8 @@ def _record(
     intake: Observer,
 ) -> None:
     from acquatop.app.cli.bounds import RecordingBounds
-    from acquatop.app.cli.ending import Shutdown
     from acquatop.app.cli.progress import LoadingProgress, RecordingProgress
+    from acquatop.app.cli.shutdown import Shutdown
     from acquatop.engine.engine import Engine
     from acquatop.engine.observer import Several
 
@@ -156,7 +156,7 @@ def _say(recording: Recording, *, as_json: bool) -> None:
     import json
     import logging
 
-    from acquatop.app.cli.texts import write_line
+    from acquatop.app.cli.query_files import write_line
 
     for what, reasons in (
         ("values left out", recording.left_out),

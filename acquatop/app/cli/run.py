@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acquatop.app.cli.evaluation_options import add_evaluation_options, load_catalog
+from acquatop.app.cli.run_observers import Watching, add_watch_options
 from acquatop.app.cli.spark_options import add_spark_options, spark_settings
-from acquatop.app.cli.watching import Watching, add_watch_options
 
 if TYPE_CHECKING:
     from acquatop.answer.sinks import Sink
@@ -85,8 +85,8 @@ def add_run_options(
 
 def execute(options: argparse.Namespace) -> None:
     """Run the queries of the options until they end, or a signal comes."""
-    from acquatop.app.cli.ending import Shutdown
     from acquatop.app.cli.progress import LoadingProgress
+    from acquatop.app.cli.shutdown import Shutdown
     from acquatop.engine.engine import Engine
 
     progress, settings = LoadingProgress(), spark_settings(options)

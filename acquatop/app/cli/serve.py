@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from acquatop import __version__
 from acquatop.app.cli.evaluation_options import add_evaluation_options, load_catalog
+from acquatop.app.cli.run_observers import add_log_options, address, open_log, say_end
 from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 from acquatop.app.cli.tell import tell
 from acquatop.app.cli.unusable import Unusable
-from acquatop.app.cli.watching import add_log_options, address, open_log, say_end
 from acquatop.app.watch.address import ListenAddress
 
 if TYPE_CHECKING:
@@ -122,12 +122,12 @@ def _need_packages() -> None:
 
 
 def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> None:
-    from acquatop.app.cli.ending import Shutdown
     from acquatop.app.cli.progress import LoadingProgress
+    from acquatop.app.cli.shutdown import Shutdown
     from acquatop.app.serve.files import allow_files
     from acquatop.app.serve.guard import token_from
+    from acquatop.app.serve.http_metrics import Meters
     from acquatop.app.serve.limits import Limits
-    from acquatop.app.serve.meters import Meters
     from acquatop.app.serve.registrations import InFolder
     from acquatop.app.serve.server import Server
     from acquatop.app.serve.service import QueryService

@@ -62,7 +62,7 @@ def told(stream: str, came: ItemCounts, *, so_far: bool = False) -> str:
     >>> told("urn:s", ItemCounts(3, {"not JSON": 2}, {"not JSON": Place("events", 30)}))
     '2 of 3 items of <urn:s> could not be used: not JSON (2, the first at position 30 of events)'
     """
-    from acquatop.app.cli.show import printable
+    from acquatop.app.cli.print_answers import printable
 
     reasons = [_reason(reason, came) for reason in came.reasons]
     more = len(reasons) - MOST_REASONS

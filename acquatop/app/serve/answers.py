@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from acquatop.answer.answer import Answer
 from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.answer.sinks.json_line import json_line
-from acquatop.app.serve.bell import Notifier
 from acquatop.app.serve.channel import Channel, Event
 from acquatop.app.serve.limits import Limits
-from acquatop.app.serve.public import public_text
+from acquatop.app.serve.notifier import Notifier
+from acquatop.app.serve.redaction import public_text
 
 
 @dataclass(frozen=True)

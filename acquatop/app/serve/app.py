@@ -18,15 +18,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from acquatop.app.serve.answers import KeptAnswer
-from acquatop.app.serve.desk import BoundedExecutor
+from acquatop.app.serve.bounded_executor import BoundedExecutor
 from acquatop.app.serve.formats import FORMATS, JSON, TABLES, chosen
 from acquatop.app.serve.guard import Guard
-from acquatop.app.serve.meters import Meters
+from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.openapi import document
 from acquatop.app.serve.page import Page
 from acquatop.app.serve.problems import Problem
-from acquatop.app.serve.public import UNSAID, public_error
 from acquatop.app.serve.readers import EventStream, Readers, missed_answers
+from acquatop.app.serve.redaction import UNSAID, public_error
 from acquatop.app.serve.refusals import Refusals, note_limit
 from acquatop.app.serve.responses import json_response, problem_response
 from acquatop.app.serve.service import ENGINE_BUSY, FILE, QueryService, Refused, Served

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Generic, TypeVar
 
-from acquatop.app.serve.bell import Notifier
+from acquatop.app.serve.notifier import Notifier
 from replica.clocks import Clock
 
 

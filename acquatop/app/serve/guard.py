@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.limits import Limits
-from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.problems import Problem
-from acquatop.app.serve.rates import Rates
+from acquatop.app.serve.rate_limits import Rates
 from acquatop.app.serve.refusals import Refusals, address_of, note_limit
 from acquatop.app.serve.responses import problem_response
 from acquatop.errors import UserError

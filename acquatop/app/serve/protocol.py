@@ -15,8 +15,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from acquatop.app.serve.connections import Connections, Stage
 from acquatop.app.serve.guard import HEADERS
+from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.limits import Limits
-from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.problems import MEDIA_TYPE, Problem
 from acquatop.app.serve.refusals import Refusals
 

@@ -11,8 +11,8 @@ from typing import Any
 from starlette.types import Message, Receive, Scope, Send
 
 from acquatop.app.serve.channel import Channel, frame
+from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.limits import Limits
-from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.problems import Problem
 from acquatop.app.serve.refusals import address_of
 from replica.clocks import Clock

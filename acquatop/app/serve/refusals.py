@@ -9,7 +9,7 @@ import time
 from starlette.types import Scope
 
 from acquatop.app.serve.problems import KINDS, Problem
-from acquatop.app.watch.seldom import ThrottledCounter
+from acquatop.app.watch.throttled_counter import ThrottledCounter
 from replica.clocks import Clock
 
 INTERVAL = 10.0

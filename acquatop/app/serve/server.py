@@ -15,7 +15,7 @@ import uvicorn
 from acquatop.app.serve.app import make_app
 from acquatop.app.serve.connections import Connections
 from acquatop.app.serve.guard import TOKEN, is_loopback
-from acquatop.app.serve.meters import Meters
+from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.protocol import BoundedProtocol, Door
 from acquatop.app.serve.refusals import Refusals
 from acquatop.app.serve.service import QueryService

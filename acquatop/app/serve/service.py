@@ -14,10 +14,10 @@ from typing import Any
 
 from acquatop.answer.unanswered import Unanswered
 from acquatop.app.serve.answers import Answers, KeptAnswer, answer_sink
-from acquatop.app.serve.bell import Notifier
 from acquatop.app.serve.channel import Channel, Event, frame
 from acquatop.app.serve.limits import Limits
-from acquatop.app.serve.public import public_error
+from acquatop.app.serve.notifier import Notifier
+from acquatop.app.serve.redaction import public_error
 from acquatop.app.serve.registrations import InMemory, QueryRegistration, Registrations
 from acquatop.app.watch.intake import Intake, ItemCounts
 from acquatop.catalog.catalog import Catalog

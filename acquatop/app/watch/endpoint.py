@@ -19,7 +19,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, gener
 
 from acquatop.app.watch.address import ListenAddress
 from acquatop.app.watch.head import HeadError, read_head
-from acquatop.app.watch.seldom import ThrottledCounter
+from acquatop.app.watch.throttled_counter import ThrottledCounter
 from acquatop.errors import EnvironmentProblem
 
 SECONDS = 10.0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from acquatop.app.watch.bounded import BoundedLabels
+from acquatop.app.watch.bounded_labels import BoundedLabels
 from acquatop.engine.observer import BatchSeen, Silent
 
 if TYPE_CHECKING:

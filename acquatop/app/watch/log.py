@@ -14,9 +14,9 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from acquatop.answer.unanswered import Unanswered
-from acquatop.app.watch.bounded import BoundedLabels
+from acquatop.app.watch.bounded_labels import BoundedLabels
 from acquatop.app.watch.json_lines import JsonLines
-from acquatop.app.watch.seldom import ThrottledCounter
+from acquatop.app.watch.throttled_counter import ThrottledCounter
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
 from acquatop.instants import instant_text
 from replica.clocks import Clock

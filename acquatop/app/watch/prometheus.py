@@ -18,7 +18,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from acquatop import __version__
 from acquatop.answer.unanswered import Unanswered
-from acquatop.app.watch.bounded import BoundedLabels
+from acquatop.app.watch.bounded_labels import BoundedLabels
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
 from replica.clocks import Clock
 

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from acquatop.lab.record.remote_tape import RemoteTape
+from acquatop.lab.record.remote_log import RemoteTape
 from replica.clocks import Clock, EventTime
 from replica.remotes import Remote, RemoteError
 from replica.spending.ledger import LedgerError

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from acquatop.catalog.catalog import Service, Stream
 from acquatop.catalog.services import AUTO
-from acquatop.lab.record import remote_tape
+from acquatop.lab.record import remote_log as remote_tape
 from acquatop.lab.record.table_column import TableColumn
 from acquatop.plan.bind import BoundQuery
 from connectors.mapping import SUBJECT, TIME

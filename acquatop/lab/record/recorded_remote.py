@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from acquatop.lab.record.remote_tape import RemoteTape
+from acquatop.lab.record.remote_log import RemoteTape
 from replica.clocks import Clock
 from replica.feeds.contract import ChangeSink, Feed
 from replica.remotes import MayAsk, Rejecting, Remote, always

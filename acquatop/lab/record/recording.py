@@ -22,8 +22,8 @@ from acquatop.ingest.match import Matcher
 from acquatop.lab.record.full_snapshots import FullSnapshots, SnapshotBudget, SnapshotTime
 from acquatop.lab.record.recorded_catalog import catalog_text
 from acquatop.lab.record.recorded_remote import RecordedFeed, RecordedRemote, milliseconds
-from acquatop.lab.record.remote_tape import RemoteTape
-from acquatop.lab.record.stream_tape import StreamTape
+from acquatop.lab.record.remote_log import RemoteTape
+from acquatop.lab.record.stream_log import StreamTape
 from acquatop.lab.record.table_column import TableColumn, UnwritableError
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed, bind_query
 from acquatop.plan.remote_query import RemoteQuery, star_of

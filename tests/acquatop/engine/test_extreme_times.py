@@ -23,7 +23,7 @@ from rich.console import Console
 from acquatop import Answer, Engine
 from acquatop.answer.sinks.registry import PATHS, open_sink
 from acquatop.app.cli import main
-from acquatop.app.cli.show import render
+from acquatop.app.cli.print_answers import render
 from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.engine.idle_timer import IdleTimer
 from acquatop.engine.observer import BatchSeen, Silent

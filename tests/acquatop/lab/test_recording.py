@@ -30,8 +30,8 @@ from acquatop.lab.record.full_snapshots import FullSnapshots, SnapshotBudget
 from acquatop.lab.record.recorded_remote import RecordedFeed, RecordedRemote
 from acquatop.lab.record.recording import CATALOG as FILE
 from acquatop.lab.record.recording import QUERY, REMOTE, STREAM, Recording
-from acquatop.lab.record.remote_tape import RemoteTape
-from acquatop.lab.record.stream_tape import StreamTape
+from acquatop.lab.record.remote_log import RemoteTape
+from acquatop.lab.record.stream_log import StreamTape
 from acquatop.lab.record.table_column import TableColumn, UnwritableError
 from acquatop.lab.replay.trace import open_trace
 from connectors.fields import ROW

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from acquatop.app.serve.client import Client, ServiceError
+from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.limits import Limits
-from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.registrations import InFolder, QueryRegistration
 from acquatop.app.serve.server import Server
 from acquatop.app.serve.service import QueryService, Refused

@@ -12,7 +12,7 @@ import pytest
 from rdflib import Literal
 
 from acquatop.answer.answer import Row
-from acquatop.app.serve.meters import Meters
+from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.watch import AnswerSeen, BatchSeen, Kept, QueryState, Several, Silent, StateSeen
 from acquatop.app.watch.prometheus import Metrics
 from tests.support.empty_answer import NOTHING

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from acquatop.app.cli.ending import SIGNALS, Shutdown
+from acquatop.app.cli.shutdown import SIGNALS, Shutdown
 from acquatop.errors import EnvironmentProblem
 
 ROOT = Path(__file__).parents[4]
@@ -122,7 +122,7 @@ def test_an_error_of_the_block_is_its_own() -> None:
 
 STUCK = """
 import os, signal, threading
-from acquatop.app.cli.ending import Shutdown
+from acquatop.app.cli.shutdown import Shutdown
 stopping = threading.Event()
 def stop():
     stopping.set()

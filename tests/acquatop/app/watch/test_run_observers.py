@@ -15,7 +15,7 @@ import pytest
 from acquatop.app.cli import build_parser
 from acquatop.app.cli.queries import read_queries
 from acquatop.app.cli.run import opened_sinks
-from acquatop.app.cli.watching import LEVELS, Watching
+from acquatop.app.cli.run_observers import LEVELS, Watching
 from acquatop.app.watch import log
 from acquatop.errors import UserError
 from tests.support.empty_answer import NOTHING

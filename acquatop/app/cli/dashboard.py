@@ -14,10 +14,10 @@ from rich.live import Live
 from rich.text import Text
 
 from acquatop.answer.answer import Answer
-from acquatop.app.cli.show import clock_text, printable, render
+from acquatop.app.cli.print_answers import clock_text, printable, render
 from acquatop.app.watch.intake import Intake
 from acquatop.app.watch.rate import Rate
-from acquatop.app.watch.reading import StreamReading
+from acquatop.app.watch.read_progress import StreamReading
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Silent
 from replica.clocks import Clock
 

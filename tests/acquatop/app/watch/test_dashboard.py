@@ -10,7 +10,7 @@ from rdflib import URIRef
 from rich.console import Console
 
 from acquatop.answer.answer import Answer, Row
-from acquatop.app.cli.live import LiveView
+from acquatop.app.cli.dashboard import LiveView
 from acquatop.app.cli.progress import ReplayProgress
 from acquatop.app.watch import AnswerSeen, BatchSeen, Several
 from acquatop.app.watch.intake import Intake

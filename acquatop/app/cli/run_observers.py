@@ -117,10 +117,10 @@ class Watching:
             tell(f"metrics at {endpoint.url}")
 
     def _open_show(self, made: ExitStack) -> Callable[[], contextlib.AbstractContextManager[Show]]:
-        from acquatop.app.cli.show import output_console, shower
+        from acquatop.app.cli.print_answers import output_console, shower
 
         if self._is_live():
-            from acquatop.app.cli.live import LiveView
+            from acquatop.app.cli.dashboard import LiveView
 
             view = LiveView(output_console(), self._unusable.intake, named=self._several)
             self._stack.append(view)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from acquatop.app.serve.desk import BoundedExecutor
+from acquatop.app.serve.bounded_executor import BoundedExecutor
 from acquatop.app.serve.problems import Problem
 from tests.support.staged import LIMIT
 

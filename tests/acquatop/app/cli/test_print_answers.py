@@ -9,7 +9,7 @@ from rdflib import Literal, URIRef
 from rich.console import Console
 
 from acquatop.answer.answer import Answer, Counts, Row, Shown
-from acquatop.app.cli.show import render
+from acquatop.app.cli.print_answers import render
 from tests.support.empty_answer import NOTHING
 
 
