@@ -117,6 +117,21 @@ class Answer:
     counts_elements: bool = False
     """True if windows count elements: then several windows may close at one time."""
 
+    def over_elements(self, opens_ms: int, closes_ms: int, counts: Counts) -> Answer:
+        """Return the answer with times in place of positions, and with other counts.
+
+        There may be an answer for every element: ``replace`` costs ten times as much.
+        """
+        made = object.__new__(Answer)
+        made.__dict__.update(
+            self.__dict__,
+            opens_ms=opens_ms,
+            closes_ms=closes_ms,
+            counts=counts,
+            counts_elements=True,
+        )
+        return made
+
     def canonical(self) -> dict[str, Any]:
         """Return the parts that depend on the data alone, as JSON: equal for equal input."""
         return {

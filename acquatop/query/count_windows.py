@@ -151,9 +151,7 @@ class CountedEvaluation:
     def _timed(self, answer: Answer, opens_ms: int, closes_ms: int) -> Answer:
         """Return an answer with times in place of positions, and with the stream's counts."""
         newest, counts = answer.closes_ms, self._counters.take(answer.counts.unscored)
-        answer = replace(
-            answer, opens_ms=opens_ms, closes_ms=closes_ms, counts=counts, counts_elements=True
-        )
+        answer = answer.over_elements(opens_ms, closes_ms, counts)
         if newest > self._positions.late_until:
             return answer
         return replace(
