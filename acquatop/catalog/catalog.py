@@ -40,6 +40,9 @@ ARRIVALS = ("all", "latest", "distinct")
 KEPT_IN = ("driver", "executors")
 STRATEGIES = (Strategy.EACH.value, Strategy.SHARED.value)
 BUCKETS = 16
+AHEAD_MS = 3_600_000
+"""Default limit: one record with a time far in the future would make all that follow late."""
+OFF = "off"
 DEAD_LETTERS_BYTES = 64 << 20
 POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in DEFAULT_RANKERS)
 
@@ -187,13 +190,20 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         start_ms=section.whole("start_ms", default=None, least=EARLIEST_MS, most=LATEST_MS),
         idle_ms=section.duration_ms("idle", default=0, zero=False) or None,
         late_path=section.path("late") if "late" in section else None,
-        ahead_ms=section.duration_ms("ahead", default=0, zero=False) or None,
+        ahead_ms=_ahead_ms(section),
         keys=_kept_in(section, arrivals),
         buckets=section.whole("buckets", default=BUCKETS, least=1),
         strategy=_strategy(section, arrivals),
         dead_letters_path=section.path("dead_letters") if "dead_letters" in section else None,
         dead_letters_bytes=section.whole("dead_letters_bytes", default=DEAD_LETTERS_BYTES, least=1),
     )
+
+
+def _ahead_ms(section: Section) -> int | None:
+    """Return how far a live record may be ahead of the clock; None if there is no limit."""
+    if "ahead" in section and section.written("ahead") == OFF:
+        return None
+    return section.duration_ms("ahead", default=AHEAD_MS, zero=False)
 
 
 def _kept_in(section: Section, arrivals: str) -> str:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from acquatop import __version__
+from acquatop.app.cli.late import LateReport
 from acquatop.app.cli.tell import tell
 from acquatop.app.cli.unanswered import UnansweredWindows
 from acquatop.app.cli.unusable import Unusable
@@ -74,6 +75,8 @@ class Watching:
             made.enter_context(self._unusable)
             if self._options.log != "-":
                 self._stack.append(made.enter_context(UnansweredWindows()))
+                late = LateReport(at_first=not self._options.until_end)
+                self._stack.append(made.enter_context(late))
             self._open_log(made)
             self._open_metrics(made)
             self._show = self._open_show(made)

@@ -762,11 +762,11 @@ def test_a_late_file_is_cut_only_where_it_is_known(folder: Path) -> None:
 
 
 def test_a_record_from_the_future_is_bad_and_moves_no_time(folder: Path) -> None:
-    desk = Desk(catalog(folder, a='ahead = "1h"'))
+    desk = Desk(catalog(folder))
     desk.register(BEST.format(window=TENS))
     desk.feed("a", 50_000, 3_700_001, 3_700_000 - 3_600_000)
     assert (desk.seen[-1].bad, desk.seen[-1].watermark_ms) == ({TOO_FAR_AHEAD: 1}, 99_999)
-    recorded = Desk(catalog(folder, a='ahead = "1h"'), live=False)
+    recorded = Desk(catalog(folder), live=False)
     recorded.feed("a", 10**9)
     assert recorded.seen[-1].bad == {}
 
@@ -774,8 +774,9 @@ def test_a_record_from_the_future_is_bad_and_moves_no_time(folder: Path) -> None
 def test_the_catalog_says_how_far_ahead_and_gives_each_stream_a_late_file_of_its_own(
     folder: Path,
 ) -> None:
-    assert catalog(folder, a='ahead = "1h"').streams[NS + "a"].ahead_ms == 3_600_000
-    assert catalog(folder).streams[NS + "a"].ahead_ms is None
+    assert catalog(folder).streams[NS + "a"].ahead_ms == 3_600_000
+    assert catalog(folder, a='ahead = "2m"').streams[NS + "a"].ahead_ms == 120_000
+    assert catalog(folder, a='ahead = "off"').streams[NS + "a"].ahead_ms is None
     with pytest.raises(CatalogError, match="the same file"):
         catalog(folder, a='late = "late"', b='late = "late"')
 
