@@ -172,13 +172,12 @@ def test_while_the_clock_is_set_back_time_stands_still(new_quota: Callable[..., 
 
 
 def test_what_a_process_spent_itself_does_not_come_back_when_the_wall_clock_is_set_forward(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     wall, steady = 1000.0, 5.0
-    monkeypatch.setattr("time.time", lambda: wall)
-    monkeypatch.setattr("time.monotonic", lambda: steady)
     ledger = Ledger(tmp_path / "spending.db")
-    quota = Quota([Limit.parse("1 request per 1m")], ledger=ledger)
+    limits = [Limit.parse("1 request per 1m")]
+    quota = Quota(limits, ledger=ledger, wall=lambda: wall, steady=lambda: steady)
     assert quota.take(0, 1)
     wall += 86400
     assert quota.left() == (UNLIMITED, 0)

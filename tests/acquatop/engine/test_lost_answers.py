@@ -138,7 +138,12 @@ def test_the_command_says_it_and_takes_limits(tmp_path: Path) -> None:
     options = "--catalog catalog.toml --runtime local --until-end --json"
     limits = "--evaluation-memory 64M --evaluation-timeout 15s"
     done = subprocess.run(
-        f"{sys.executable} -m acquatop run greedy.rspql good.rspql {options} {limits}".split(),
+        [
+            sys.executable,
+            *"-m acquatop run greedy.rspql good.rspql".split(),
+            *options.split(),
+            *limits.split(),
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,
