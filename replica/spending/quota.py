@@ -40,9 +40,9 @@ class Quota:
 
     Without a ledger the clock is monotonic and never jumps. With a ledger it is the wall clock, the
     only one that processes share. If it is set back, time stands still here, so units come back
-    late and never early. If it is set forward, that is accepted, but units spent by this process
-    must also have come back by the monotonic clock. ``steady`` and ``wall`` are these clocks; one
-    given as ``time`` replaces both.
+    late and never early. If it is set forward, that is accepted, but units spent by this process,
+    and those in the ledger when it began, must also have come back by the monotonic clock.
+    ``steady`` and ``wall`` are these clocks; one given as ``time`` replaces both.
 
     The quota counts when requests were allowed; a remote counts when they arrive. If both must
     agree to the last request, ``margin`` adds to each period the longest time that a request may
@@ -89,7 +89,8 @@ class Quota:
             if ledger is not None and time is None
             else None
         )
-        """Spending of this process, by the monotonic clock."""
+        """Spending of this process, and that before it, by the monotonic clock."""
+        self._has_adopted = False
         self._log: SpentLog = SpentInMemory() if ledger is None else ledger.log_of(service)
         self._most_rows = _ROWS_TOLD_APART * (1 + len(self.limits))
         self._latest = -math.inf
@@ -106,7 +107,9 @@ class Quota:
             return UNLIMITED, UNLIMITED
         with self._log.transaction(to_write=False):
             rows = self._log.rows()
-            free = self._free(rows, self._now(rows))
+            now = self._now(rows)
+            self._adopt(rows, now)
+            free = self._free(rows, now)
         items, requests = self._ours.left() if self._ours else (UNLIMITED, UNLIMITED)
         return min(items, self._least(free, "items")), min(requests, self._least(free, "requests"))
 
@@ -121,6 +124,7 @@ class Quota:
         with self._log.transaction():
             rows = self._log.rows()
             now = self._now(rows)
+            self._adopt(rows, now)
             free = self._free(rows, now)
             if items > self._least(free, "items") or requests > self._least(free, "requests"):
                 return False
@@ -191,6 +195,15 @@ class Quota:
             self._log.replace(sorted([*moved, *_without(mine, brought)], key=lambda row: row.at))
             self._brought = taken, tuple(moved)
             self._taken += taken - before
+
+    def _adopt(self, rows: Sequence[Spent], now: float) -> None:
+        """Count spending from before this process by its monotonic clock, too: once."""
+        if self._ours is None or self._has_adopted:
+            return
+        self._has_adopted = True
+        steady = self._ours._time()
+        for row in rows:
+            self._ours._log.add(row._replace(at=steady - (now - row.at)))
 
     def _now(self, rows: Sequence[Spent]) -> float:
         """Return the latest time known to any process."""

@@ -191,6 +191,31 @@ def test_what_a_process_spent_itself_does_not_come_back_when_the_wall_clock_is_s
     ledger.close()
 
 
+def test_what_was_spent_before_a_restart_does_not_come_back_when_the_wall_clock_is_set_forward(
+    tmp_path: Path,
+) -> None:
+    wall, steady = 1000.0, 5.0
+    limits = [Limit.parse("2 requests per 1m")]
+
+    def life() -> tuple[Ledger, Quota]:
+        ledger = Ledger(tmp_path / "spending.db")
+        return ledger, Quota(limits, ledger=ledger, wall=lambda: wall, steady=lambda: steady)
+
+    ledger, quota = life()
+    assert quota.take(0, 1)
+    ledger.close()
+    wall, steady = wall + 10.0, 0.0
+    ledger, quota = life()
+    assert quota.left() == (UNLIMITED, 1)
+    wall += 86400
+    assert quota.take(0, 1)
+    assert not quota.take(0, 1)
+    steady += 50.0
+    assert quota.take(0, 1)
+    assert not quota.take(0, 1)
+    ledger.close()
+
+
 @given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e6))
 def test_when_units_come_back_is_exact_to_the_last_bit(now: float, seconds: float) -> None:
     until, back = came_back_until(now, seconds), comes_back_at(now, seconds)
