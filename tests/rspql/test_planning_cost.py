@@ -16,6 +16,9 @@ from rspql.formatter import format_query
 from rspql.grammar import grammar
 from rspql.limits import BRACKETS, DEPTH, LENGTH, PATTERNS, TOKENS
 from rspql.parser import parse
+from tests.support.markers import THOROUGH
+
+pytestmark = THOROUGH
 
 WINDOW = "FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE 9s]"
 MOST_SECONDS = 10.0

@@ -50,6 +50,7 @@ from connectors.ntriples import NTriplesMapping
 from replica.clocks import Clock
 from replica.rankers import DEFAULT_RANKERS
 from tests.support.event_time_queries import BEST, LAST_THREE, NS, PREFIX, SUMS, WHOLE
+from tests.support.markers import THOROUGH
 
 PAIRS = """SELECT ?s ?t
            FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 10s]
@@ -337,6 +338,7 @@ def answered_in_batches(
     return [answer.canonical() for answer in desk.answers]
 
 
+@THOROUGH
 @pytest.mark.parametrize("way", ALL_WAYS)
 @pytest.mark.parametrize("lateness", [0, 3_000])
 @settings(max_examples=15)

@@ -14,6 +14,9 @@ from acquatop import Engine
 from acquatop.answer.unanswered import Unanswered
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.observer import QueryState, Silent
+from tests.support.markers import THOROUGH
+
+pytestmark = THOROUGH
 
 STREAM = "http://example.org/s"
 CATALOG = f"""

@@ -170,6 +170,7 @@ EXPRESSIONS = st.recursive(LEAVES, deeper, max_leaves=6)
 FILTERS = st.builds("({} {} {})".format, EXPRESSIONS, st.sampled_from(COMPARISONS), EXPRESSIONS)
 
 
+@THOROUGH
 @settings(max_examples=400)
 @given(
     EXPRESSIONS,

@@ -23,7 +23,10 @@ from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.query.sparql.worker_engine import WorkerEngine
 from rspql.parser import parse
 from rspql.scoring import DEFAULT_FUNCTIONS, scoring_function
+from tests.support.markers import THOROUGH
 from tests.support.waiting import until
+
+pytestmark = THOROUGH
 
 WINDOW = "urn:w"
 GRAPHS = Graphs((), (WINDOW,))

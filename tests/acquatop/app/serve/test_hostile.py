@@ -11,7 +11,10 @@ import requests
 
 from acquatop.app.serve.limits import Limits
 from tests.support.hostile import attack
+from tests.support.markers import THOROUGH
 from tests.support.staged import LIMIT, QUERY, Stage, staged, wait_for
+
+pytestmark = THOROUGH
 
 ATTACKS = 250
 """Attacks per seed: together they take some seconds."""
