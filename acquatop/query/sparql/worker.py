@@ -23,6 +23,10 @@ _CONNECTION, _LIFELINE = 1, 2
 """Positions of the numbers of the open files among the arguments."""
 
 
+class _TooLargeError(Exception):
+    """Result with more bytes than allowed; the argument is their number."""
+
+
 class ServedEngine:
     """Engine of a worker process; each method is a request."""
 
@@ -30,9 +34,11 @@ class ServedEngine:
         self._content = StoreContent()
         self._functions: Mapping[str, EngineFunction] = {}
         self._engine = LocalEngine()
+        self._result_bytes = 0
 
-    def start(self, memory_bytes: int, functions: bytes | None) -> None:
-        """Limit the memory, and load the functions that queries call."""
+    def start(self, memory_bytes: int, result_bytes: int, functions: bytes | None) -> None:
+        """Limit memory and results, and load the functions that queries call."""
+        self._result_bytes = result_bytes
         if functions is not None:
             import cloudpickle
 
@@ -52,11 +58,20 @@ class ServedEngine:
 
     def select(self, text: str, graphs: Any, on_nothing: bool) -> bytes:
         """Return the results of a query as SPARQL JSON."""
-        return self._engine.select(text, graphs, on_nothing=on_nothing)
+        found = self._engine.select(text, graphs, on_nothing=on_nothing)
+        self._check(len(found))
+        return found
 
     def describe(self, resources: list[str]) -> list[str]:
         """Return the triples about resources."""
-        return list(self._engine.describe(resources))
+        found = list(self._engine.describe(resources))
+        self._check(sum(map(len, found)))
+        return found
+
+    def _check(self, size: int) -> None:
+        # Here, as the process that asks would need as much memory to read the result.
+        if size > self._result_bytes:
+            raise _TooLargeError(size)
 
 
 def serve(connection: Connection, served: ServedEngine) -> None:
@@ -82,6 +97,8 @@ def _reply(served: ServedEngine, method: str, arguments: tuple[Any, ...]) -> tup
         return "done", getattr(served, method)(*arguments)
     except MemoryError:
         return "memory", None
+    except _TooLargeError as error:
+        return "large", error.args[0]
     except EvaluationError as error:
         return "refused", str(error)
     except Exception as error:

@@ -24,8 +24,8 @@ from acquatop.query.sparql.engine import EngineFunction, Graphs
 _WORKER = "acquatop.query.sparql.worker"
 _PATIENCE = 5.0
 """Seconds in which a process that has closed its connection has ended."""
-_OUT_OF_MEMORY = "memory allocation of"
-"""Last words of the SPARQL engine before it aborts the process."""
+_OUT_OF_MEMORY = ("memory allocation of", "MemoryError")
+"""Last words of the SPARQL engine, and of Python, if a process ends for lack of memory."""
 
 
 class WorkerEngine:
@@ -68,12 +68,6 @@ class WorkerEngine:
     def select(self, text: str, graphs: Graphs, *, on_nothing: bool = False) -> bytes:
         """Return the results of a query as SPARQL JSON."""
         found: bytes = self._ask("select", text, graphs, on_nothing)
-        if len(found) > self._limits.result_bytes:
-            raise EvaluationLost(
-                "result",
-                f"the result of the query has {len(found):,} bytes,"
-                f" more than the {self._limits.result_bytes:,} that it may have",
-            )
         return found
 
     def describe(self, resources: Sequence[str]) -> Sequence[str]:
@@ -95,7 +89,7 @@ class WorkerEngine:
             if worker is not None:
                 worker.connection.send((method, arguments, False))
         except OSError:
-            self._drop()  # the next worker starts with the present content
+            self._drop(_PATIENCE)  # the next worker starts with the present content
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         worker = self._sent(method, *arguments)
@@ -108,9 +102,13 @@ class WorkerEngine:
                 )
             kind, result = worker.connection.recv()
         except (EOFError, OSError):
-            reason = worker.end(patience=_PATIENCE)
-            self._drop()
-            raise EvaluationLost(*reason) from None
+            raise self._lost(worker) from None
+        if kind == "large":
+            raise EvaluationLost(
+                "result",
+                f"the result of the query has {result:,} bytes,"
+                f" more than the {self._limits.result_bytes:,} that it may have",
+            )
         if kind == "memory":
             self._drop()
             raise EvaluationLost("memory", _too_large(self._limits.memory_bytes))
@@ -128,8 +126,18 @@ class WorkerEngine:
             except OSError:
                 self._drop()
         worker = self._started()
-        worker.connection.send((method, arguments, True))
+        try:
+            worker.connection.send((method, arguments, True))
+        except OSError:
+            # It has ended while it was filled: the content alone may be too large.
+            raise self._lost(worker) from None
         return worker
+
+    def _lost(self, worker: _Worker) -> EvaluationLost:
+        """Return the error for a worker that has ended, after dropping it."""
+        reason = worker.end(_PATIENCE)
+        self._drop()
+        return EvaluationLost(*reason)
 
     def _started(self) -> _Worker:
         worker = _Worker(self._limits.memory_bytes)
@@ -138,15 +146,16 @@ class WorkerEngine:
                 worker.end()
                 raise EvaluationError("the query has been closed")
             self._worker = worker
-        self._tell("start", self._limits.memory_bytes, self._functions)
+        limits = self._limits
+        self._tell("start", limits.memory_bytes, limits.result_bytes, self._functions)
         self._tell("renew", self._content())
         return worker
 
-    def _drop(self) -> None:
+    def _drop(self, patience: float = 0.0) -> None:
         with self._lock:
             worker, self._worker = self._worker, None
         if worker is not None:
-            worker.end()
+            worker.end(patience)
 
 
 class _Worker:
@@ -207,7 +216,7 @@ class _Worker:
         self._said.close()
         self.connection.close()
         os.close(self._lifeline)
-        if _OUT_OF_MEMORY in said:
+        if any(each in said for each in _OUT_OF_MEMORY):
             return "memory", _too_large(self._memory_bytes)
         return "process", f"the process of the evaluation {how}{said and f': {said}'}"
 

@@ -119,6 +119,26 @@ def test_a_result_that_is_too_large_is_refused(opened: Callable[..., QuadStore])
     assert (lost.value.reason, count(store.engine)) == ("result", 300)
 
 
+def test_content_that_is_too_large_costs_an_answer_and_no_more(
+    opened: Callable[..., QuadStore],
+) -> None:
+    store = opened(EvaluationLimits(memory_bytes=24 << 20))
+    lines = [f"<urn:t{at}> <urn:p> <urn:o{at}> ." for at in range(300_000)]
+    store.change(WINDOW, [], lines)
+    for _ in range(3):
+        with pytest.raises(EvaluationLost) as lost:
+            count(store.engine)
+        assert lost.value.reason == "memory", lost.value
+    store.change(WINDOW, lines, [])
+    assert count(store.engine) == 300
+
+
+def test_a_description_that_is_too_large_is_refused(opened: Callable[..., QuadStore]) -> None:
+    store = opened(EvaluationLimits(result_bytes=100))
+    with pytest.raises(EvaluationLost, match="more than the 100 that it may have"):
+        store.engine.describe(["<urn:s0>", "<urn:s1>", "<urn:s2>", "<urn:s3>", "<urn:s4>"])
+
+
 def test_a_worker_that_is_killed_is_replaced_with_the_present_content(
     opened: Callable[..., QuadStore],
 ) -> None:
