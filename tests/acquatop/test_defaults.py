@@ -16,6 +16,7 @@ from acquatop import Engine, Status
 from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Catalog
 from examples.oxigraph import OxigraphServer
+from tests.support.markers import THOROUGH
 from tests.support.minimal_oracle import problems
 from tests.support.minimal_worlds import (
     CORE,
@@ -72,12 +73,14 @@ def without_approximate(answers: Sequence[Answer]) -> list[str]:
     ]
 
 
+@THOROUGH
 def test_the_stream_alone(tmp_path: Path) -> None:
     said, answers = wrong(tmp_path, STREAM)
     assert said == []
     assert {answer.status for answer in answers} == {Status.EXACT}
 
 
+@THOROUGH
 def test_an_endpoint(tmp_path: Path, people: Remotes) -> None:
     said, answers = wrong(tmp_path, [*SERVICE, *ENDPOINT], people.table("sparql"))
     assert said + without_approximate(answers) == []
@@ -96,6 +99,7 @@ def test_other_remotes(kind: str, tmp_path: Path, people: Remotes) -> None:
         assert without_approximate(answers) == []
 
 
+@THOROUGH
 def test_spark(tmp_path: Path, people: Remotes, spark: SparkSession) -> None:
     asked = [query for query in SERVICE if query.name in CORE]
     asked += [Query(f"stream_{query.name}", query.text) for query in STREAM if query.name in CORE]
