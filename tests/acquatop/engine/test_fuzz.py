@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import SparkSession
 
 from connectors.mapping import DATATYPES
 from connectors.registry import CONNECTORS
