@@ -13,6 +13,7 @@ from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
 from acquatop.engine.journal_entry import JournalEntry
 from acquatop.engine.observer import Observer
+from acquatop.engine.standstill import Standstill, StandstillWatch
 from acquatop.engine.step import Outcome, SlotFailure, Step
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_settings import StreamSettings
@@ -49,6 +50,7 @@ class StreamDriver:
         self._observer = observer
         self._clock = settings.clock
         self._live = settings.live
+        self._standstill = StandstillWatch(settings.clock)
         self._timer = settings.timer(stream.due_in, self._tick_or_end)
         self._carrier: Carrier | None = None
         self._is_cut_short = False
@@ -152,6 +154,11 @@ class StreamDriver:
         """True if no further batch is taken."""
         return self.stream.time.has_ended
 
+    @property
+    def standstill(self) -> Standstill | None:
+        """Standstill of the watermark while records come; None if it moves."""
+        return self._standstill.present
+
     def attach(self, carrier: Carrier) -> None:
         """Note the carrier of the batches, and begin to listen: an idle stream's time goes on."""
         self._carrier = carrier
@@ -217,6 +224,10 @@ class StreamDriver:
                     self._delivery.deliver([made])
 
     def _report(self, outcome: Outcome, seconds: float, commit_seconds: float) -> None:
-        seen = replace(outcome.seen, seconds=seconds, commit_seconds=commit_seconds)
+        seen = outcome.seen
+        standstill = self._standstill.note(
+            events=seen.events, bad=seen.bad, late=seen.late, watermark_ms=seen.watermark_ms
+        )
+        seen = replace(seen, seconds=seconds, commit_seconds=commit_seconds, standstill=standstill)
         self._observer.batch(seen)
         self.stream.notify_aligned_streams()

@@ -82,15 +82,29 @@ class Log:
             self._lines.write({"time": now, "level": level.name.lower(), "event": event, **facts})
 
     def batch(self, seen: BatchSeen) -> None:
-        """Log late and bad items, and a slow batch; at level debug, every batch."""
+        """Log late and bad items, a standstill and a slow batch; at level debug, every batch."""
         self.say(
             Level.DEBUG, "batch", events=seen.events, watermark_ms=seen.watermark_ms, **_times(seen)
         )
         self._sum("late", seen.stream, "", seen.late)
         for reason, count in seen.bad.items():
             self._sum("bad", seen.stream, reason, count, seen.bad_at.get(reason))
+        self._standstill(seen)
         if seen.seconds >= self._slow and (times := self._due("slow_batch", seen.stream)):
             self.say(Level.WARNING, "slow_batch", events=seen.events, times=times, **_times(seen))
+
+    def _standstill(self, seen: BatchSeen) -> None:
+        still = seen.standstill
+        if still is not None and self._due("standstill", seen.stream):
+            self.say(
+                Level.WARNING,
+                "standstill",
+                stream=seen.stream,
+                watermark_ms=still.watermark_ms,
+                seconds=round(still.seconds, 3),
+                records={str(kind): count for kind, count in still.records.items()},
+                main=str(still.main),
+            )
 
     def answer(self, seen: AnswerSeen) -> None:
         """Log that the remote fails or is back; at level debug, every answer."""
@@ -196,6 +210,7 @@ _SUMS = {
     "slow_batch": (Level.WARNING, "stream", "times"),
     "remote_failed": (Level.WARNING, "query", "times"),
     "snapshots": (Level.INFO, "stream", "times"),
+    "standstill": (Level.WARNING, "stream", "times"),
     "unanswered": (Level.WARNING, "query", "times"),
 }
 """For each event that is added up: its level, and the fields for its subject and its count."""

@@ -92,6 +92,11 @@ class Metrics:
         self._lag = self._gauge(
             "watermark_lag_seconds", "Time of day less the watermark, when asked.", stream
         )
+        self._standstill = self._gauge(
+            "watermark_standstill_seconds",
+            "How long records have come that do not move the watermark.",
+            stream,
+        )
         self._backlog = self._gauge(
             "backlog_bytes", "What the source holds that has not been read.", stream
         )
@@ -186,6 +191,8 @@ class Metrics:
             self._phase.labels(stream, phase).observe(seconds)
         if seen.watermark_ms is not None:
             self._show_watermark(stream, seen.watermark_ms / 1000)
+        still = seen.standstill
+        self._standstill.labels(stream).set(0.0 if still is None else still.seconds)
         if seen.backlog_bytes is not None:
             self._backlog.labels(stream).set(seen.backlog_bytes)
         if seen.done is not None and seen.total:
