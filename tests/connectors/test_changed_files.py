@@ -1,4 +1,4 @@
-"""Files that are replaced, written over, cut or removed while they are read, or between two runs."""
+"""Files that are replaced, written over, cut or removed, while they are read or between runs."""
 
 from __future__ import annotations
 
