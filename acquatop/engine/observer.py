@@ -31,7 +31,8 @@ class BatchSeen:
     ``reduce_seconds`` the part in the executors, ``evaluate_seconds`` the part for making answers
     (including waits for remotes), ``commit_seconds`` the part for making state durable.
     ``backlog_bytes`` is the size that the source holds beyond this batch, if known. ``done`` of
-    ``total`` of the source's present content has been read, in a unit of its own.
+    ``total`` of the source's present content has been read, in a unit of its own. ``repeated``
+    counts messages that the source has dropped because they had come already; they are no events.
     """
 
     stream: str
@@ -47,6 +48,7 @@ class BatchSeen:
     backlog_bytes: int | None = None
     done: int | None = None
     total: int | None = None
+    repeated: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from connectors.durable import sync_file, sync_folder, write_at
 from connectors.log.notes import NoteError, encode_note, read_note
 from connectors.log.position import Position
 
-_MANIFEST, _RELEASED = "log.json", "released.json"
+_MANIFEST, _RELEASED, _REPEATED = "log.json", "released.json", "repeated.json"
 _VERSION = 1
 _SEGMENT = re.compile(r"segment-(\d{20})")
 
@@ -128,6 +128,21 @@ class LogFolder:
         finally:
             os.close(file)
         sync_folder(self.path)
+
+    # Repeated messages -----------------------------------------------------------------------
+
+    def repeated(self) -> int:
+        """Return the number of repeated messages that were dropped, as far as it is known."""
+        try:
+            return int(read_note(self.path / _REPEATED).get("count", 0))
+        except (FileNotFoundError, NoteError):
+            return 0
+
+    def note_repeated(self, count: int) -> None:
+        """Note the number of repeated messages that were dropped; does not wait for the disk."""
+        unfinished = self.path / f".{_REPEATED}-{os.getpid()}"
+        unfinished.write_bytes(encode_note({"count": count}))
+        unfinished.replace(self.path / _REPEATED)
 
     def check(self, position: Position) -> None:
         """Raise :class:`~connectors.ConnectorError` if a position is not one of this log."""
