@@ -32,7 +32,7 @@ _FRAME = struct.Struct(">II")
 
 
 class Uniqueness(NamedTuple):
-    """What makes messages equal, and for how long."""
+    """Identity of messages, and the seconds for which they are remembered."""
 
     identity: MessageIdentity
     seconds: float
