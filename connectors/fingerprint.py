@@ -18,6 +18,7 @@ def fingerprint(file: int, length: int) -> str:
     found = hashlib.blake2b(length.to_bytes(8, "big"), digest_size=8)
     first = min(EDGE, length)
     found.update(os.pread(file, first, 0))
-    start = max(first, length - EDGE)
-    found.update(os.pread(file, length - start, start))
+    if length > first:
+        start = max(first, length - EDGE)
+        found.update(os.pread(file, length - start, start))
     return found.hexdigest()

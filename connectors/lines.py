@@ -173,8 +173,9 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
         if self._target is None:
             return {name: seen.size for name, seen in present.items()}
         for name, end in self._target.items():
-            if name not in present or present[name].size < reached(end):
-                raise self._sources.lost(name, reached(start.get(name, 0)))
+            begin, size = reached(start.get(name, 0)), present[name].size if name in present else 0
+            if size < reached(end) > begin:
+                raise self._sources.lost(name, begin)
         return {name: reached(end) for name, end in self._target.items()}
 
     def _present(self) -> Offset:

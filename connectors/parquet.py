@@ -164,6 +164,8 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvaila
         for name in present if self._target is None else sorted(self._target):
             begin = reached(start.get(name, 0))
             if name not in present:
+                if self._target is not None and reached(self._target[name]) == begin:
+                    continue
                 raise self._sources.lost(name, begin)
             length = whole = self._length(name, present[name])
             if self._target is not None:

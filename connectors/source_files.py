@@ -85,8 +85,9 @@ class SourceFiles:
     @contextmanager
     def opened(self, name: str) -> Iterator[int]:
         """Open a file for reading."""
-        with self.reading(self.file(name)):
-            file = os.open(self.file(name), os.O_RDONLY)
+        path = self.file(name)
+        with self.reading(path):
+            file = os.open(path, os.O_RDONLY)
             try:
                 yield file
             finally:

@@ -222,6 +222,7 @@ def test_files_that_were_read_may_be_cleared_away(
         for _ in range(3):
             later = reader.latestOffset(end, ALL)
     assert later.keys() == {"a.parquet", "b.parquet", "c.parquet"}
+    assert reader.up_to(later).latestOffset(end, step(reader).limit(1 << 20)) == later
     (said,) = caplog.messages
     assert said.startswith(f"{folder}: 1 files that were read have gone (a.parquet)")
     shutil.rmtree(folder)
