@@ -23,6 +23,7 @@ Options:
   has no more data.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
+- ``messageId``, ``duplicateWindow``: to drop lines or messages that come again, see there.
 - ``maxLineBytes``: maximum length of a line, 8 MiB by default. Of a longer one only the beginning
   is kept, which is a bad line.
 """
@@ -40,7 +41,8 @@ from pyspark.sql.datasource import DataSource
 
 from connectors import ConnectorError
 from connectors.line_buffer import COLUMNS, LONGEST_LINE, SCHEMA, LineBuffer, received
-from connectors.live import LiveReader, LiveSource, log_options
+from connectors.live import LiveReader, log_options
+from connectors.live_source import LiveSource
 from connectors.log.writer import Remembered
 
 STANDARD_INPUT = "-"

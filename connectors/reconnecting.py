@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from connectors import ConnectorError
 from connectors.line_buffer import SCHEMA, received
-from connectors.live import LiveSource
+from connectors.live_source import LiveSource
 from connectors.log.writer import Remembered
 
 FIRST_SECONDS, LONGEST_SECONDS = 0.1, 30.0

@@ -23,6 +23,7 @@ Options:
 - ``address``: ``HOST:PORT``.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
+- ``messageId``, ``duplicateWindow``: to drop lines or messages that come again, see there.
 - ``maxLineBytes``: maximum length of a line, 8 MiB by default. Of a longer one only the beginning
   is kept, which is a bad line.
 - ``patience``: seconds within which the first connection must succeed, 30 by default; later ones

@@ -24,6 +24,7 @@ Options:
 - ``url``: ``ws://HOST[:PORT]/PATH``, or ``wss://`` for TLS.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
+- ``messageId``, ``duplicateWindow``: to drop messages that come again, see there.
 - ``subscribe``: a text to send after each connect, because many servers require one.
 - ``split``: ``lines`` if a message holds a record per line, ``none`` (the default) if it is one
   record.

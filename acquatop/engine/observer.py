@@ -33,7 +33,8 @@ class BatchSeen:
     (including waits for remotes), ``commit_seconds`` the part for making state durable.
     ``backlog_bytes`` is the size that the source holds beyond this batch, if known. ``done`` of
     ``total`` of the source's present content has been read, in a unit of its own. ``standstill``
-    is set if records keep coming, but the watermark has not moved for long.
+    is set if records keep coming, but the watermark has not moved for long. ``repeated`` counts
+    messages that the source has dropped because they had come already; they are no events.
     """
 
     stream: str
@@ -50,6 +51,7 @@ class BatchSeen:
     done: int | None = None
     total: int | None = None
     standstill: Standstill | None = None
+    repeated: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,8 @@ class Batch:
 
     ``done`` of ``total`` in the source has been read then, if known. ``log_nearly_full`` says that
     the source cannot hold much more data that has been read: a consumer that keeps its state should
-    then write a full snapshot.
+    then write a full snapshot. ``repeated`` counts the messages that the source has dropped since
+    the batch before, because they had come already.
     """
 
     position: Position
@@ -47,6 +48,7 @@ class Batch:
     done: int | None = None
     total: int | None = None
     log_nearly_full: bool = False
+    repeated: int = 0
 
 
 class Consumer(Protocol):

@@ -38,6 +38,22 @@ def log_nearly_full(reader: Any, offset: Any) -> bool:
     return isinstance(reader, LiveReader) and reader.log_nearly_full(offset)
 
 
+class RepeatedMessages:
+    """Count of the messages that a source has dropped because they had come already."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self._before = self._total()
+
+    def since_last(self) -> int:
+        """Return their number since the last call."""
+        before, self._before = self._before, self._total()
+        return max(0, self._before - before)
+
+    def _total(self) -> int:
+        return self._reader.repeated() if isinstance(self._reader, LiveReader) else 0
+
+
 def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[str, str]:
     """Return a connector's options for other processes on this machine.
 

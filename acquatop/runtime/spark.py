@@ -23,6 +23,7 @@ from acquatop.runtime.pace import Allowance, Steps
 from acquatop.runtime.session import Session, open_session
 from acquatop.runtime.settings import SparkSettings
 from acquatop.runtime.sources import (
+    RepeatedMessages,
     for_other_processes,
     how_far,
     log_nearly_full,
@@ -143,6 +144,7 @@ class SparkCarrier:
         # The cores that count are the executors', not those of the machine that this runs on.
         cores = {"maxPartitions": str(self._spark.sparkContext.defaultParallelism)}
         self._reader = reader_of(self._stream.connector, {**cores, **self._stream.options})
+        self._repeated = RepeatedMessages(self._reader)
         self._offset = (
             self._reader.initialOffset() if position is None else offset_in(position["offsets"])
         )
@@ -275,12 +277,14 @@ class SparkCarrier:
     def _stop(self, end: Any) -> Any:
         return end if self._steps is None else self._steps.stop(self._offset, end)
 
-    def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
-        """Return the size read so far, the size of all, and whether the source needs room."""
+    def _how_far(self, note: str) -> tuple[int | None, int | None, bool, int]:
+        """Return the size read so far, the size of all, whether the source needs room, and how many
+        messages it has dropped.
+        """
         latest = offset_in(note)
-        return *how_far(self._reader, latest, self._until_end), log_nearly_full(
-            self._reader, latest
-        )
+        done = how_far(self._reader, latest, self._until_end)
+        is_full = log_nearly_full(self._reader, latest)
+        return *done, is_full, self._repeated.since_last()
 
     def _has_read(self, note: str) -> None:
         """Note that a batch has been processed."""
@@ -361,8 +365,8 @@ class ForeignCarrier(SparkCarrier):
             # One action, so that the source is read but once.
             return planned, parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
 
-    def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
-        return None, None, False
+    def _how_far(self, note: str) -> tuple[int | None, int | None, bool, int]:
+        return None, None, False, 0
 
     def _has_read(self, note: str) -> None:
         """Do nothing: Spark has noted it."""

@@ -18,7 +18,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from connectors import ConnectorError
-from connectors.live import LiveSource
+from connectors.live_source import LiveSource
 from connectors.log.writer import Remembered
 from connectors.mqtt_client.options import MqttOptions
 from connectors.mqtt_client.packets import Message, TappedSocket

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from connectors import ConnectorError
-from connectors.live import LiveSource
+from connectors.live_source import LiveSource
 from connectors.log.writer import Remembered
 from connectors.x_api.api import URL, RefusedError, UnreachableError, XApi
 from connectors.x_api.backoff import Backoff

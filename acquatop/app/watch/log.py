@@ -87,6 +87,7 @@ class Log:
             Level.DEBUG, "batch", events=seen.events, watermark_ms=seen.watermark_ms, **_times(seen)
         )
         self._sum("late", seen.stream, "", seen.late)
+        self._sum("repeated", seen.stream, "", seen.repeated)
         for reason, count in seen.bad.items():
             self._sum("bad", seen.stream, reason, count, seen.bad_at.get(reason))
         self._standstill(seen)
@@ -205,6 +206,7 @@ class Log:
 
 _SUMS = {
     "late": (Level.INFO, "stream", "events"),
+    "repeated": (Level.INFO, "stream", "messages"),
     "bad": (Level.WARNING, "stream", "records"),
     "rejected": (Level.WARNING, "query", "records"),
     "slow_batch": (Level.WARNING, "stream", "times"),

@@ -79,6 +79,9 @@ class Metrics:
         self._late = self._counter(
             "late_events", "Events that came too late for every window.", stream
         )
+        self._repeated_messages = self._counter(
+            "repeated_messages", "Messages dropped because they had come already.", stream
+        )
         self._bad = self._counter(
             "bad_events", "Records that could not be used.", ["stream", "reason"]
         )
@@ -181,6 +184,7 @@ class Metrics:
         stream = seen.stream
         self._events.labels(stream).inc(seen.events)
         self._late.labels(stream).inc(seen.late)
+        self._repeated_messages.labels(stream).inc(seen.repeated)
         self._count_reasons(self._bad, self._bad_reasons, stream, seen.bad)
         self._batch.labels(stream).observe(seen.seconds)
         for phase, seconds in (
