@@ -41,6 +41,7 @@ from connectors import ConnectorError
 from connectors.columns import MISFIT
 from connectors.offsets_by_file import Offset, OffsetsByFile
 from connectors.row_origins import ARRIVED, FILE, POSITION
+from connectors.source_status import SourceStatus, status_of_files
 
 """Names of the files read so far, with their lengths."""
 
@@ -149,6 +150,12 @@ class FilesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
         """Return the number of bytes read up to an offset, and the total."""
         return sum(offset.values()), sum((self._target or dict(self._sizes())).values())
 
+    def status(self) -> SourceStatus:
+        """Return the status of the folder."""
+        hint = f'see that the names end with "{self._ending}" (ending)' if self._ending else ""
+        files = (self._file(name) for name, _ in self._sizes())
+        return status_of_files(self._path, files, what="file", hint=hint)
+
     def _sizes(self) -> Iterator[tuple[str, int]]:
         """Yield the names of the existing files in order, with their lengths."""
         if not self._path.is_dir():
@@ -189,8 +196,11 @@ class FilesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
+    def _file(self, name: str) -> Path:
+        return self._path / name if self._path.is_dir() else self._path
+
     def _row(self, name: str) -> tuple[bytes | None, str, int, int, str | None]:
-        file = self._path / name if self._path.is_dir() else self._path
+        file = self._file(name)
         try:
             about = file.stat()
             is_long = about.st_size > self._bounds.file_bytes

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTr
 from connectors import ConnectorError
 from connectors.line_groups import TOGETHER, GroupEnds, LineEnds
 from connectors.offsets_by_file import Offset, OffsetsByFile
+from connectors.source_status import SourceState, SourceStatus, status_of_files
 
 SCHEMA = pa.schema([("value", pa.binary()), ("file", pa.string()), ("position", pa.int64())])
 _LONGEST_HEADER = 1 << 20
@@ -170,6 +171,18 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
         """Return the number of bytes read up to an offset, and the total."""
         return sum(offset.values()), sum(self._size(name, file) for name, file in self._files())
 
+    def status(self) -> SourceStatus:
+        """Return the status of the file or folder."""
+        status = status_of_files(self._path, (file for _, file in self._files()))
+        if (
+            status.state is SourceState.PRESENT
+            and self._path.is_file()
+            and _is_unfinished(self._path)
+        ):
+            hint = "end the last line with a line break: until then it waits"
+            return replace(status, hint=hint)
+        return status
+
     def _files(self) -> list[tuple[str, Path]]:
         if self._path.is_dir():
             return sorted(
@@ -241,6 +254,12 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
         if data:
             lines = _split(data, partition.file, partition.start)
             yield _under(header, lines) if self._has_header else lines
+
+
+def _is_unfinished(file: Path) -> bool:
+    with file.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read(1) != b"\n"
 
 
 def _under(header: bytes, lines: pa.RecordBatch) -> pa.RecordBatch:

@@ -51,6 +51,7 @@ from connectors import ConnectorError
 from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
 from connectors.offsets_by_file import Offset, OffsetsByFile
 from connectors.row_origins import ROW_FILE, ROW_NUMBER
+from connectors.source_status import SourceStatus, status_of_files
 
 LEAST_PARTITION = 1 << 16
 """Minimum number of rows of a partition; the last one of a batch may be smaller."""
@@ -172,6 +173,10 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvaila
         return sum(offset.values()), sum(
             map(self._length, self._names() if self._target is None else self._target)
         )
+
+    def status(self) -> SourceStatus:
+        """Return the status of the file or folder."""
+        return status_of_files(self._path, map(self._file, self._names()), what="row")
 
     def _names(self) -> list[str]:
         if not self._path.is_dir():
