@@ -23,6 +23,41 @@ def instant_text(time_ms: int) -> str:
     return f"{np.datetime64(time_ms, 'ms')}Z"
 
 
+def date_text(time_ms: int) -> str:
+    """Return the date of a time in UTC.
+
+    >>> date_text(1_750_000_000)
+    '1970-01-21'
+    """
+    return instant_text(time_ms).partition("T")[0]
+
+
+def day_time_text(time_ms: int, now_ms: int) -> str:
+    """Return a time in UTC for people: the time of day, after the date if that is not today's.
+
+    >>> noon = 1_750_032_000_000
+    >>> day_time_text(noon, noon + 3_600_000), day_time_text(noon + 1, noon + 86_400_000)
+    ('00:00:00', '2025-06-16 00:00:00.001')
+    """
+    date, _, clock = instant_text(time_ms).removesuffix("Z").partition("T")
+    clock = clock.removesuffix(".000")
+    return clock if date == date_text(now_ms) else f"{date} {clock}"
+
+
+def span_text(opens_ms: int, closes_ms: int, now_ms: int) -> str:
+    """Return two times for people; the second has a date only if it is not that of the first.
+
+    >>> span_text(1_000, 7_000, 0), span_text(1_000, 7_000, 86_400_000)
+    ('00:00:01 – 00:00:07', '1970-01-01 00:00:01 – 00:00:07')
+    """
+    opens = day_time_text(opens_ms, now_ms)
+    same = date_text(opens_ms) == date_text(closes_ms)
+    closes = day_time_text(closes_ms, closes_ms if same else now_ms)
+    if not same and " " not in closes:
+        closes = f"{date_text(closes_ms)} {closes}"
+    return f"{opens} – {closes}"
+
+
 def instant_ms(text: str) -> int:
     """Return the time that such a text says; ValueError for any other text.
 

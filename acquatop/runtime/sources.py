@@ -10,6 +10,7 @@ from typing import Any
 from acquatop.errors import UserError
 from connectors.live import LiveReader
 from connectors.registry import CONNECTORS, PIPE
+from connectors.source_status import SourceStatus, TellsStatus
 
 
 def reader_of(connector: str, options: dict[str, str]) -> Any:
@@ -53,6 +54,11 @@ def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[s
             f"{hint}"
         )
     return {**options, "path": str(place)}
+
+
+def status_of(reader: Any) -> SourceStatus | None:
+    """Return the status of a reader's source, None if it is unknown."""
+    return reader.status() if isinstance(reader, TellsStatus) else None
 
 
 def how_far(reader: Any, offset: Any, until_end: bool) -> tuple[int | None, int | None]:
