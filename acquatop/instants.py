@@ -44,18 +44,20 @@ def day_time_text(time_ms: int, now_ms: int) -> str:
     return clock if date == date_text(now_ms) else f"{date} {clock}"
 
 
-def span_text(opens_ms: int, closes_ms: int, now_ms: int) -> str:
+def span_texts(opens_ms: int, closes_ms: int, now_ms: int) -> tuple[str, str]:
     """Return two times for people; the second has a date only if it is not that of the first.
 
-    >>> span_text(1_000, 7_000, 0), span_text(1_000, 7_000, 86_400_000)
-    ('00:00:01 – 00:00:07', '1970-01-01 00:00:01 – 00:00:07')
+    >>> span_texts(1_000, 7_000, 0), span_texts(1_000, 7_000, 86_400_000)
+    (('00:00:01', '00:00:07'), ('1970-01-01 00:00:01', '00:00:07'))
+    >>> span_texts(86_399_000, 86_401_000, 0)
+    ('23:59:59', '1970-01-02 00:00:01')
     """
-    opens = day_time_text(opens_ms, now_ms)
-    same = date_text(opens_ms) == date_text(closes_ms)
-    closes = day_time_text(closes_ms, closes_ms if same else now_ms)
-    if not same and " " not in closes:
-        closes = f"{date_text(closes_ms)} {closes}"
-    return f"{opens} – {closes}"
+    return day_time_text(opens_ms, now_ms), day_time_text(closes_ms, opens_ms)
+
+
+def span_text(opens_ms: int, closes_ms: int, now_ms: int) -> str:
+    """Return two times for people, with a dash between them."""
+    return " – ".join(span_texts(opens_ms, closes_ms, now_ms))
 
 
 def instant_ms(text: str) -> int:

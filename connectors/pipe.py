@@ -105,6 +105,11 @@ class PipeSource(LiveSource):
         self._is_named = stat.S_ISFIFO(os.fstat(self._file).st_mode) and not self._path.startswith(
             "/proc/"
         )
+        if self._is_named:
+            self._note_no_writer()
+
+    def _note_no_writer(self) -> None:
+        self.link.failed("no program writes to it", _HINT, is_attempt=False)
 
     def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
         """Return the received lines, once there are some."""
@@ -125,7 +130,7 @@ class PipeSource(LiveSource):
     def _ended(self, wait_seconds: float) -> list[bytes]:
         """Note that there is no writer; return the unfinished line of the last one."""
         if self._is_named:
-            self.link.failed("no program has it open for writing", _HINT, is_attempt=False)
+            self._note_no_writer()
             select.select([], [], [], wait_seconds)  # a pipe without writers is always ready
         else:
             self._has_ended = True

@@ -42,6 +42,10 @@ class WaitingKind(enum.StrEnum):
     """The present window is open."""
 
 
+UNREACHED = frozenset({WaitingKind.CONNECTING, WaitingKind.FULL})
+"""Kinds that hold up even a recording."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
     """Thing that a query waits for.
