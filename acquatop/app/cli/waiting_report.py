@@ -72,8 +72,12 @@ class WaitingReport(Silent):
 
     def watch(self, engine: Explained) -> None:
         """Tell the waits of an engine from now on."""
-        self._engine = engine
+        self.observe(engine)
         self._thread.start()
+
+    def observe(self, engine: Explained) -> None:
+        """Note the engine, whose waits :meth:`poll` tells."""
+        self._engine = engine
 
     def answer(self, seen: AnswerSeen) -> None:
         """Note that a query has an answer."""
@@ -139,7 +143,7 @@ class WaitingReport(Silent):
         at: TracebackType | None,
     ) -> None:
         self._stopping.set()
-        if self._engine is not None:
+        if self._thread.is_alive():
             self._thread.join()
         if self._line is not None:
             self._line.draw("")

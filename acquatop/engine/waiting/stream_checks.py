@@ -95,7 +95,8 @@ def _all_unused(view: StreamView) -> Waiting | None:
     reason = max(facts.bad, key=lambda each: facts.bad[each])
     place = str(facts.bad_at.get(reason) or "")
     example = f"{reason} ({facts.bad[reason]:,}{f', the first at {place}' if place else ''})"
-    others = f", and {len(facts.bad) - 1} more reasons" if len(facts.bad) > 1 else ""
+    more = len(facts.bad) - 1
+    others = f", and {more} more reason{'s' if more > 1 else ''}" if more else ""
     late = f"; {facts.late:,} are late" if facts.late else ""
     text = (
         f"the last {facts.unused:,} items of <{view.stream.iri}> are bad: {example}{others}{late}"
