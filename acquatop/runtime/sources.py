@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from acquatop.errors import UserError
+from connectors import ConnectorError
 from connectors.live import LiveReader
 from connectors.registry import CONNECTORS, PIPE
 from connectors.source_status import SourceStatus, TellsStatus
@@ -58,7 +59,13 @@ def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[s
 
 def status_of(reader: Any) -> SourceStatus | None:
     """Return the status of a reader's source, None if it is unknown."""
-    return reader.status() if isinstance(reader, TellsStatus) else None
+    if not isinstance(reader, TellsStatus):
+        return None
+    try:
+        return reader.status()
+    except (OSError, ConnectorError):
+        # The reader itself will tell, as it needs the same files.
+        return None
 
 
 def how_far(reader: Any, offset: Any, until_end: bool) -> tuple[int | None, int | None]:

@@ -29,6 +29,7 @@ def add_parser(verbs: Any) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Check every file; return 0 if all are valid, else 2."""
+    from acquatop.app.cli.stream_warnings import with_stream_warnings
     from acquatop.plan.check import check_query, check_syntax
 
     catalog = catalog_of(options)
@@ -44,6 +45,7 @@ def execute(options: argparse.Namespace) -> int:
             analysis = check_syntax(text, bare_unit=options.unit, file=file)
         else:
             analysis = check_query(text, catalog=catalog, bare_unit=options.unit, file=file)
+            analysis = with_stream_warnings(analysis, catalog)
         fine = fine and analysis.ok
         _print(analysis, as_json=options.json)
     return 0 if fine else 2

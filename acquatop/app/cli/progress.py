@@ -122,9 +122,8 @@ class ReplayProgress(Silent):
             return
         with self._counting:
             how_far = self._reading.how_far()
-        if how_far is not None:
+        if how_far is not None and self.line.draw(str(how_far)):
             self._drawn_at = now
-            self.line.draw(str(how_far))
 
     @contextmanager
     def aside(self) -> Iterator[None]:

@@ -26,28 +26,29 @@ class StatusLine:
         self._drawing = threading.Lock()
         self._is_drawn = False
 
-    def draw(self, text: str) -> None:
+    def draw(self, text: str) -> bool:
         """Show a text, unless other output is being printed; an empty one removes the line.
 
-        Printing may block on a slow reader, for which nobody else must wait.
+        Return False if other output is being printed. That may block on a slow reader, for which
+        nobody else must wait.
         """
-        if self.is_shown and self._drawing.acquire(blocking=False):
-            try:
-                self._clear()
-                if text:
-                    self._is_drawn = True
-                    self._console.print(Text(text), end="", no_wrap=True, overflow="ellipsis")
-            finally:
-                self._drawing.release()
+        if not self.is_shown or not self._drawing.acquire(blocking=False):
+            return False
+        try:
+            if text or self._is_drawn:
+                self._console.control(_CLEAR)
+            if text:
+                self._console.print(Text(text), end="", no_wrap=True, overflow="ellipsis")
+            self._is_drawn = bool(text)
+        finally:
+            self._drawing.release()
+        return True
 
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Remove the line while other output is printed; the next call draws it again."""
         with self._drawing:
-            self._clear()
+            if self._is_drawn:
+                self._console.control(_CLEAR)
+                self._is_drawn = False
             yield
-
-    def _clear(self) -> None:
-        if self._is_drawn:
-            self._console.control(_CLEAR)
-            self._is_drawn = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from acquatop.engine.queries import QueryRegistry, RegistryEntry
 from acquatop.engine.stream_driver import StreamDriver
@@ -31,13 +31,14 @@ class WaitingBoard:
     def now(self) -> dict[str, Waiting]:
         """Return the thing that each running query waits for, by name."""
         now = self._wall_clock()
-        drivers = {each.stream.iri: each for each in self._drivers() if not each.has_ended}
+        known = {each.stream.iri: each for each in self._drivers()}
+        drivers = {iri: each for iri, each in known.items() if not each.has_ended}
         views = {iri: driver.view(now) for iri, driver in drivers.items()}
         waits = {iri: why(view) for iri, view in views.items()}
         return {
             entry.query.name: self._of(entry, drivers, views, waits)
             for entry in self._queries.entries()
-            if not entry.query.stopped
+            if not entry.query.stopped and not _is_ending(entry, known)
         }
 
     def _of(
@@ -57,6 +58,12 @@ class WaitingBoard:
         after = {iri: drivers[iri].stream.joined_after(entry.query.name) for iri in own}
         known = {iri: time_ms for iri, time_ms in after.items() if time_ms is not None}
         return open_window(entry.bound, [views[iri] for iri in own], known)
+
+
+def _is_ending(entry: RegistryEntry, drivers: Mapping[str, StreamDriver]) -> bool:
+    """Return True if all streams of a query have ended: it waits for nothing."""
+    own = [drivers.get(iri) for iri in entry.query.streams]
+    return all(each is not None and each.has_ended for each in own)
 
 
 def _first(waits: Iterable[Waiting | None]) -> Waiting | None:

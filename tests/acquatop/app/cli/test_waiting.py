@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from acquatop.app.cli import main
 from acquatop.app.cli.status_line import StatusLine
 from acquatop.app.cli.waiting_report import WaitingReport
 from acquatop.app.watch.json_lines import JsonLines
@@ -27,6 +28,8 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.engine.observer import AnswerSeen, BatchSeen
 from acquatop.engine.waiting.kinds import UNREACHED, Waiting, WaitingKind
 from tests.support.empty_answer import NOTHING
+from tests.support.markers import THOROUGH
+from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto
 
 ROOT = Path(__file__).parents[4]
 CATALOG = """
@@ -240,6 +243,7 @@ def test_a_server_that_is_not_there_is_told_while_the_standard_output_stays_pure
 
 
 @pytest.mark.slow
+@THOROUGH
 def test_a_recording_that_is_made_tells_it_too(tmp_path: Path) -> None:
     folder = made(tmp_path, "tcp", f'address = "{nobody()}", log = "log"')
     with (folder / "catalog.toml").open("a") as catalog:
@@ -259,6 +263,7 @@ def nobody() -> str:
 
 
 @pytest.mark.slow
+@THOROUGH
 def test_a_service_tells_it_too(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
     folder = made(tmp_path, "lines", 'path = "absent"')
@@ -272,3 +277,38 @@ def test_wrong_units_are_told_though_a_window_is_only_open(tmp_path: Path) -> No
     (folder / "events").write_text('{"at": 1750000000, "user": "a", "n": 1}\n')
     with running(folder, "run", "--json") as process:
         assert "1970-01-21" in line_with(process, 'did you mean time_as = "seconds"?')
+
+
+@pytest.mark.parametrize(
+    ("at", "options", "words"),
+    [
+        ("1750000000", 'path = "events"', 'did you mean time_as = "seconds"?'),
+        ("1750000000000000", 'path = "events"', "divide microseconds by 1000"),
+        ("1750000000000", 'path = "events"', ""),
+        ("1750000000", 'path = "absent"', ""),
+    ],
+)
+def test_a_check_warns_of_wrong_units_in_the_first_records_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], at: str, options: str, words: str
+) -> None:
+    folder = made(tmp_path, "lines", options)
+    (folder / "events").write_text(f'{{"at": {at}, "user": "a", "n": 1}}\n')
+    query = str(folder / "query.rspql")
+    assert main(["check", query, "--catalog", str(folder / "catalog.toml")]) == 0
+    out = capsys.readouterr().out
+    assert words in out
+    assert ("warning" in out) == bool(words)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto")
+def test_a_wrong_topic_is_told_by_a_run(tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path, log="information")
+    try:
+        url = f'url = "mqtt://127.0.0.1:{broker.port}"'
+        folder = made(tmp_path, "mqtt", f'{url}, topics = ["plnat/#"], log = "log"')
+        with running(folder, "run") as process:
+            line = line_with(process, "no message on topic 'plnat/#' yet")
+            assert f"connected to the MQTT broker at 127.0.0.1:{broker.port}" in line
+    finally:
+        broker.kill()
