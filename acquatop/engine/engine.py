@@ -138,7 +138,12 @@ class Engine:
         self._streams = StreamTable(
             self._runtime, self._committer, delivery, observer, kept, settings
         )
-        self._board = WaitingBoard(self._queries, self._streams.drivers, around.wall_clock)
+        self._board = WaitingBoard(
+            self._queries,
+            self._streams.drivers,
+            around.wall_clock,
+            "Spark" if runtime == "spark" else "the runtime",
+        )
         self._launcher = QueryLauncher(
             self._queries, self._slots, self._streams, delivery, observer, kept, started=started
         )

@@ -15,7 +15,7 @@ MOST_NAMES = 3
 """Number of queries named in a message; the others are counted."""
 
 
-class Group(NamedTuple):
+class WaitingGroup(NamedTuple):
     """Queries that wait for the same thing."""
 
     queries: tuple[str, ...]
@@ -26,7 +26,7 @@ class Group(NamedTuple):
         """The queries' names, the first of many.
 
         >>> wait = Waiting(kind="bad", since=0.0, text="")
-        >>> Group(("a", "b", "c", "d", "e"), wait).names
+        >>> WaitingGroup(("a", "b", "c", "d", "e"), wait).names
         'a, b, c and 2 more'
         """
         more = len(self.queries) - MOST_NAMES
@@ -62,7 +62,7 @@ class WaitingPace:
         self._clock = clock
         self._told: dict[tuple[str, str], _Told] = {}
 
-    def due(self, waits: Mapping[str, Waiting]) -> Iterator[Group]:
+    def due(self, waits: Mapping[str, Waiting]) -> Iterator[WaitingGroup]:
         """Yield the waits that are due for a message now."""
         now = self._clock()
         groups = {group.waiting.key: group for group in grouped(waits)}
@@ -87,11 +87,11 @@ class WaitingPace:
         return True
 
 
-def grouped(waits: Mapping[str, Waiting]) -> list[Group]:
+def grouped(waits: Mapping[str, Waiting]) -> list[WaitingGroup]:
     """Return the queries that wait for the same thing together."""
-    found: dict[tuple[str, str], Group] = {}
+    found: dict[tuple[str, str], WaitingGroup] = {}
     for name, waiting in waits.items():
         before = found.get(waiting.key)
         names = () if before is None else before.queries
-        found[waiting.key] = Group((*names, name), before.waiting if before else waiting)
+        found[waiting.key] = WaitingGroup((*names, name), before.waiting if before else waiting)
     return list(found.values())

@@ -22,7 +22,9 @@ class WaitingBoard:
         queries: QueryRegistry,
         drivers: Callable[[], Sequence[StreamDriver]],
         wall_clock: Clock,
+        runtime: str,
     ) -> None:
+        self._runtime = runtime
         self._queries = queries
         self._drivers = drivers
         self._wall_clock = wall_clock
@@ -49,8 +51,8 @@ class WaitingBoard:
         waits: dict[str, Waiting | None],
     ) -> Waiting:
         own = [iri for iri in entry.query.streams if iri in views]
-        if not own:
-            text = "the runtime is starting"
+        if not own or any(not views[iri].is_carried for iri in own):
+            text = f"{self._runtime} is starting"
             return Waiting(kind=WaitingKind.STARTING, since=self._since, text=text)
         found = _first(waits[iri] for iri in own)
         if found is not None:

@@ -28,13 +28,6 @@ def why(view: StreamView) -> Waiting | None:
     return next((each for each in found if each is not None), None)
 
 
-def _not_carried(view: StreamView) -> Waiting | None:
-    """Explain a stream that is not carried yet."""
-    if view.is_carried:
-        return None
-    return _waiting(view, WaitingKind.STARTING, view.facts.since, "the runtime is starting")
-
-
 def _unreached(view: StreamView) -> Waiting | None:
     """Explain a source that has not been reached."""
     status = view.status
@@ -161,7 +154,6 @@ def _silent_now(view: StreamView) -> Waiting | None:
 
 
 CHECKS: Sequence[Check] = (
-    _not_carried,
     _unreached,
     _silent_so_far,
     _busy,

@@ -1,4 +1,4 @@
-"""Facts of one stream since it has been read, as far as they explain a silence."""
+"""IntakeFacts of one stream since it has been read, as far as they explain a silence."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ OTHER = "other"
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Facts of a stream.
+class IntakeFacts:
+    """IntakeFacts of a stream.
 
     ``items`` counts all items. ``unused`` counts those since the last one that was of use, ``bad``
     and ``late`` say why; ``bad_at`` has the place of the first of each reason. ``heard_at`` is the
@@ -38,7 +38,7 @@ class StreamFacts:
     """Counter of a stream's facts; any thread may read :attr:`now`. A batch costs O(reasons)."""
 
     def __init__(self, since: float) -> None:
-        self.now = Facts(since)
+        self.now = IntakeFacts(since)
         self._lock = threading.Lock()
 
     def begin(self, since: float) -> None:
@@ -59,7 +59,7 @@ class StreamFacts:
             self.now = _with_batch(self.now, seen, at)
 
 
-def _with_batch(before: Facts, seen: BatchSeen, at: float) -> Facts:
+def _with_batch(before: IntakeFacts, seen: BatchSeen, at: float) -> IntakeFacts:
     heard = replace(before, items=before.items + seen.events, heard_at=at)
     if seen.events > sum(seen.bad.values()) + seen.late:
         return replace(heard, unused=0, bad={}, bad_at={}, late=0, unused_since=None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from acquatop.catalog.catalog import Stream
 from acquatop.engine.stream_time import Phase
-from acquatop.engine.waiting.stream_facts import Facts
+from acquatop.engine.waiting.stream_facts import IntakeFacts
 from connectors.source_status import SourceStatus
 
 
@@ -20,7 +20,7 @@ class StreamView:
 
     stream: Stream
     now: float
-    facts: Facts
+    facts: IntakeFacts
     status: SourceStatus | None
     phase: Phase
     newest_ms: int | None

@@ -116,8 +116,7 @@ def test_each_state_of_a_source_is_explained_with_the_remedy_of_its_connector(
     assert found.words(NOW) == f"{found.text} (12 s); mend it"
 
 
-def test_without_a_status_the_runtime_the_reader_or_a_silence_is_named() -> None:
-    assert explained(view(is_carried=False)).kind is WaitingKind.STARTING
+def test_without_a_status_the_reader_or_a_silence_is_named() -> None:
     assert explained(view(status=None)).text == "the reader is starting"
     found = explained(view(status=None, has_status=False))
     assert (found.kind, found.text) == (
@@ -302,7 +301,8 @@ def test_an_engine_follows_a_file_from_its_absence_to_its_open_window(tmp_path: 
 def test_before_its_start_an_engine_says_that_the_runtime_starts(tmp_path: Path) -> None:
     with Engine(catalog(tmp_path), runtime="local", autostart=False) as waits:
         waits.register(QUERY, name="q")
-        assert waits.waiting()["q"].kind is WaitingKind.STARTING
+        found = waits.waiting()["q"]
+        assert (found.kind, found.text) == (WaitingKind.STARTING, "the runtime is starting")
 
 
 def test_of_a_join_the_stream_with_trouble_is_named(tmp_path: Path) -> None:
