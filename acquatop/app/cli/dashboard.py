@@ -112,11 +112,12 @@ class LiveView(Silent):
         yield self._picture(options.height or console.height)
 
     def _picture(self, height: int) -> RenderableType:
-        waiting = self._waiting()
+        waiting = Text(self._waiting(), "yellow")
+        lines = len(waiting.wrap(self._console, self._console.width)) if waiting else 0
         with self._lock:
-            names = sorted(self._fitting(height - 3 - bool(waiting)), key=self._order.__getitem__)
+            names = sorted(self._fitting(height - 3 - lines), key=self._order.__getitem__)
             parts: list[RenderableType] = [self._status(), Text()]
-            parts[1:1] = [Text(waiting, "yellow")] if waiting else []
+            parts[1:1] = [waiting] if waiting else []
             parts += [
                 render(self._answers[name], named=self._named, wall=self._wall) for name in names
             ]

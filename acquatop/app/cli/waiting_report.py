@@ -95,7 +95,12 @@ class WaitingReport(Silent):
                 tell(printable("; ".join(found)))
 
     def text(self) -> str:
-        """Return the words of the present waits that are worth showing, for a display."""
+        """Return the words of the present waits that are worth showing, for a display.
+
+        Empty until they have lasted for two seconds.
+        """
+        if self._clock() - self._quiet_since < FIRST_SECONDS:
+            return ""
         now = self._wall()
         groups = grouped(self._shown())
         return " · ".join(printable(group.waiting.words(now)) for group in groups)
@@ -110,14 +115,10 @@ class WaitingReport(Silent):
             if self._line is None and not self._silent:
                 words = group.waiting.words(self._wall())
                 tell(printable(f"{group.names}: waiting: {words}"))
-        if self._line is not None:
-            self._draw(self._line, waits)
-
-    def _draw(self, line: StatusLine, waits: Mapping[str, Waiting]) -> None:
         if not waits:
             self._quiet_since = self._clock()
-        is_long = waits and self._clock() - self._quiet_since >= FIRST_SECONDS
-        line.draw(self.text() if is_long else "")
+        if self._line is not None:
+            self._line.draw(self.text())
 
     def _shown(self) -> Mapping[str, Waiting]:
         if self._engine is None:

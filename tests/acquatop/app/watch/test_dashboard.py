@@ -101,6 +101,9 @@ def test_below_it_stands_what_queries_wait_for_and_dates_that_are_not_of_today()
         console(), Intake(), named=False, waiting=lambda: words[0], wall=lambda: 86_400.0
     )
     assert picture(view).splitlines()[1] == words[0]
+    words[0] = 100 * "wrong "
+    view(answer_of("p", "ann"))
+    assert len(picture(view, height=16).splitlines()) <= 16
     words[0] = ""
     view(replace(answer_of("q", "ann"), opens_ms=1_000, closes_ms=7_000))
     assert picture(view).splitlines()[1] == ""
