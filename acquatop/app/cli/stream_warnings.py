@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from acquatop.catalog.catalog import Catalog, Stream
 
 
-def with_stream_warnings(analysis: Analysis, catalog: Catalog | None) -> Analysis:
+def with_stream_warnings(analysis: Analysis, catalog: Catalog) -> Analysis:
     """Return an analysis with warnings about the records of the query's streams in files."""
-    if catalog is None or analysis.plan is None:
+    if analysis.plan is None:
         return analysis
     found = [
         warning
