@@ -43,6 +43,7 @@ from connectors.columns import MISFIT
 from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
 from connectors.row_origins import ARRIVED, FILE, POSITION
 from connectors.source_files import Seen, SourceFiles
+from connectors.source_status import SourceStatus, status_of_files
 
 SCHEMA = pa.schema(
     [
@@ -156,6 +157,12 @@ class FilesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
         """Return the number of bytes read up to an offset, and the total."""
         whole = self._target or {name: seen.size for name, seen in self._present().items()}
         return sum(map(reached, offset.values())), sum(map(reached, whole.values()))
+
+    def status(self) -> SourceStatus:
+        """Return the status of the folder."""
+        hint = f'see that the names end with "{self._ending}" (ending)' if self._ending else ""
+        files = map(self._sources.file, self._present())
+        return status_of_files(self._path, files, what="file", hint=hint)
 
     def _present(self) -> dict[str, Seen]:
         found = self._sources.present()

@@ -47,6 +47,7 @@ from connectors import ConnectorError
 from connectors.line_groups import TOGETHER, GroupEnds, LineEnds
 from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
 from connectors.source_files import SourceFiles
+from connectors.source_status import SourceState, SourceStatus, status_of_files
 
 SCHEMA = pa.schema([("value", pa.binary()), ("file", pa.string()), ("position", pa.int64())])
 _LONGEST_HEADER = 1 << 20
@@ -190,6 +191,18 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
         sizes = self._present() if self._target is None else self._target
         return sum(map(reached, offset.values())), sum(map(reached, sizes.values()))
 
+    def status(self) -> SourceStatus:
+        """Return the status of the file or folder."""
+        status = status_of_files(self._path, map(self._sources.file, self._present()))
+        if (
+            status.state is SourceState.PRESENT
+            and self._path.is_file()
+            and _is_unfinished(self._path)
+        ):
+            hint = "end the last line with a line break: until then it waits"
+            return replace(status, hint=hint)
+        return status
+
     def _end(self, name: str, begin: int, size: int, room: int | None) -> int:
         """Return the position to stop at: the last cut within the room, or else the first cut.
 
@@ -260,6 +273,12 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
         if data:
             lines = _split(data, partition.file, partition.start)
             yield _under(header, lines) if self._has_header else lines
+
+
+def _is_unfinished(file: Path) -> bool:
+    with file.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read(1) != b"\n"
 
 
 def _under(header: bytes, lines: pa.RecordBatch) -> pa.RecordBatch:

@@ -26,7 +26,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,6 +46,7 @@ from connectors.log.position import Position
 from connectors.log.reader import LogReader, RecordSpan
 from connectors.log.writer import LogWriter
 from connectors.message_identity import MessageIdentity
+from connectors.source_status import SourceState, SourceStatus
 from connectors.unique import Uniqueness, UniqueSource
 
 LEAST_PARTITION = 4 << 20
@@ -122,6 +123,7 @@ class Receiver:
         self._caught_up = threading.Event()
         self._error: BaseException | None = None
         self._end: Position | None = None
+        self._told: SourceStatus | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"receiver-{folder.path.name}", daemon=True
         )
@@ -160,9 +162,11 @@ class Receiver:
             )
             self._end = writer.end
             try:
+                self._tell(source.link.status)
                 source.open(writer.remembered)
                 self._receive(source, writer)
             finally:
+                self._tell(None)
                 source.close()
                 writer.close()
         except BaseException as error:
@@ -174,9 +178,11 @@ class Receiver:
         while not self._stopping.is_set():
             if not writer.has_room():
                 self._caught_up.set()
+                self._tell(replace(source.link.status, state=SourceState.FULL, problem=""))
                 self._stopping.wait(_FULL_SECONDS)
                 continue
             records = source.receive(_WAIT_SECONDS)
+            self._tell(source.link.status)
             if records is not None:
                 writer.append(records)
                 self._end = writer.end
@@ -185,6 +191,12 @@ class Receiver:
                 self._caught_up.set()
             if writer.is_long or (records is None and source.has_forgotten()):
                 writer.remember(source.memory())
+
+    def _tell(self, status: SourceStatus | None) -> None:
+        """Write the status where other processes find it, if it has changed."""
+        if status != self._told:
+            self._told = status
+            self._folder.write_status(status)
 
 
 @dataclass
@@ -281,6 +293,10 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def progress(self, offset: Offset) -> tuple[int, int | None]:
         """Return the number of records read up to an offset, and the total if it is known."""
         return offset["record"], None if self._target is None else self._target.record
+
+    def status(self) -> SourceStatus | None:
+        """Return the status of the source; the receiver may be in another process."""
+        return self._folder().status()
 
     def stop(self) -> None:
         """Stop the receiver."""

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import pyarrow as pa
 
 from connectors.log.writer import Remembered
+from connectors.source_status import Link
 
 
 class LiveSource(ABC):
@@ -17,6 +18,8 @@ class LiveSource(ABC):
 
     schema: pa.Schema
     """The records' columns. The log adds ``position``, the record's number."""
+    link: Link
+    """State of the connection, as people see it. The source notes each change."""
 
     @abstractmethod
     def open(self, remembered: Remembered) -> None:

@@ -53,6 +53,7 @@ from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_c
 from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
 from connectors.row_origins import ROW_FILE, ROW_NUMBER
 from connectors.source_files import Seen, SourceFiles
+from connectors.source_status import SourceStatus, status_of_files
 
 LEAST_PARTITION = 1 << 16
 """Minimum number of rows of a partition; the last one of a batch may be smaller."""
@@ -186,6 +187,11 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvaila
         """Return the number of rows read up to an offset, and the total."""
         whole = self._all_lengths(self._present()) if self._target is None else self._target
         return sum(map(reached, offset.values())), sum(map(reached, whole.values()))
+
+    def status(self) -> SourceStatus:
+        """Return the status of the file or folder."""
+        files = map(self._sources.file, self._present())
+        return status_of_files(self._path, files, what="row")
 
     def _present(self) -> dict[str, Seen]:
         found = self._sources.present()

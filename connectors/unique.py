@@ -56,6 +56,7 @@ class UniqueSource(LiveSource):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.schema = source.schema
+        self.link = source.link
         self._source = source
         self._folder = folder
         self._uniqueness = uniqueness

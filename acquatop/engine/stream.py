@@ -80,6 +80,10 @@ class StreamOperator:
         self._slots.leave(slot, name)
         self.wake()
 
+    def joined_after(self, name: str) -> int | None:
+        """Return the time after which a query's first window opens, if it joined later."""
+        return self._slots.joined_after.get(name)
+
     def apply_joins_and_leaves(self) -> None:
         """Let queries join and leave, between two batches."""
         self._slots.apply_joins_and_leaves(self.time.reached_ms)

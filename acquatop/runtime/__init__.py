@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from acquatop.ingest.reduce.contract import Part
     from acquatop.ingest.reduce.job import Job
     from acquatop.runtime.settings import SparkSettings
+    from connectors.source_status import SourceStatus
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -99,6 +100,15 @@ class Carrier(Protocol):
 
     def stop(self) -> None:
         """Stop after the batch at hand. Returns when no further batch will come."""
+        ...
+
+    def status(self) -> SourceStatus | None:
+        """Return the status of the source, None while it is unknown. Any thread may ask."""
+        ...
+
+    @property
+    def tells_status(self) -> bool:
+        """True if the status is only unknown until the source is read."""
         ...
 
 

@@ -16,9 +16,11 @@ from acquatop.runtime.sources import (
     log_nearly_full,
     reader_of,
     release_data,
+    status_of,
 )
 from connectors.divisible import Divisible, cut, step
 from connectors.registry import SPARK
+from connectors.source_status import SourceStatus
 
 POLL_SECONDS = 0.005
 """Seconds to wait before polling a source again that had nothing new."""
@@ -84,6 +86,12 @@ class LocalCarrier:
     def forget(self, position: Position) -> None:
         """Let the source discard data up to a position."""
         release_data(self._reader, position["offset"])
+
+    tells_status = True
+
+    def status(self) -> SourceStatus | None:
+        """Return the status of the source."""
+        return status_of(self._reader)
 
     def _run(self) -> None:
         try:

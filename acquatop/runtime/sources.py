@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from acquatop.errors import UserError
+from connectors import ConnectorError
 from connectors.live import LiveReader
 from connectors.registry import CONNECTORS, PIPE
+from connectors.source_status import SourceStatus, TellsStatus
 
 
 def reader_of(connector: str, options: dict[str, str]) -> Any:
@@ -69,6 +71,17 @@ def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[s
             f"{hint}"
         )
     return {**options, "path": str(place)}
+
+
+def status_of(reader: Any) -> SourceStatus | None:
+    """Return the status of a reader's source, None if it is unknown."""
+    if not isinstance(reader, TellsStatus):
+        return None
+    try:
+        return reader.status()
+    except (OSError, ConnectorError):
+        # The reader itself will tell, as it needs the same files.
+        return None
 
 
 def how_far(reader: Any, offset: Any, until_end: bool) -> tuple[int | None, int | None]:

@@ -30,10 +30,12 @@ from acquatop.runtime.sources import (
     reader_of,
     release_data,
     source_options,
+    status_of,
 )
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
 from connectors.divisible import Divisible
 from connectors.registry import CONNECTORS, SPARK
+from connectors.source_status import SourceStatus
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -197,6 +199,12 @@ class SparkCarrier:
         """Let the source discard data up to a position."""
         release_data(self._reader, offset_in(position["offsets"]))
 
+    tells_status = True
+
+    def status(self) -> SourceStatus | None:
+        """Return the status of the source."""
+        return status_of(self._reader)
+
     def _process(self, rows: DataFrame, number: int) -> None:
         # Nothing else waits for this thread meanwhile: every stream's batches have a thread of
         # their own.
@@ -350,6 +358,11 @@ class ForeignCarrier(SparkCarrier):
     """
 
     _repeats = True
+    tells_status = False
+
+    def status(self) -> None:
+        """Return None: the source is Spark's own."""
+        return
 
     def _open(self, position: Position | None) -> None:
         """Do nothing: Spark's note contains the position."""

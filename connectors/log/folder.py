@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -16,8 +17,10 @@ from connectors import ConnectorError
 from connectors.durable import sync_file, sync_folder, write_at
 from connectors.log.notes import NoteError, encode_note, read_note
 from connectors.log.position import Position
+from connectors.source_status import SourceStatus
 
-_MANIFEST, _RELEASED, _REPEATED = "log.json", "released.json", "repeated.json"
+_MANIFEST, _RELEASED = "log.json", "released.json"
+_REPEATED, _STATUS = "repeated.json", "status.json"
 _VERSION = 1
 _SEGMENT = re.compile(r"segment-(\d{20})")
 
@@ -27,7 +30,8 @@ class LogFolder:
 
     ``log.json`` has the log's identity, so that a position in one log is never used in another.
     ``released.json`` has the position before which nothing is needed any more. ``segment-…`` files
-    hold the records from a number on. The first user creates the folder.
+    hold the records from a number on. ``status.json`` has the status of the source, while there is
+    a receiver. The first user creates the folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -119,6 +123,25 @@ class LogFolder:
         unfinished = self.path / f".{_RELEASED}-{os.getpid()}-{threading.get_ident()}"
         unfinished.write_bytes(encode_note(position.to_json()))
         unfinished.replace(self.path / _RELEASED)
+
+    # Status of the source --------------------------------------------------------------------
+
+    def status(self) -> SourceStatus | None:
+        """Return the status of the source; None if nobody receives from it."""
+        try:
+            return SourceStatus.from_json(json.loads((self.path / _STATUS).read_text("utf-8")))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def write_status(self, status: SourceStatus | None) -> None:
+        """Replace the status, or remove it. It is for people: a full disk does no harm."""
+        with suppress(OSError):
+            if status is None:
+                (self.path / _STATUS).unlink(missing_ok=True)
+                return
+            unfinished = self.path / f".{_STATUS}-{os.getpid()}"
+            unfinished.write_text(json.dumps(status.to_json()), "utf-8")
+            unfinished.replace(self.path / _STATUS)
 
     def settle(self) -> None:
         """Wait until the released position is on the disk. Call it before removing segments."""

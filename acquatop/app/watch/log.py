@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from acquatop.answer.unanswered import Unanswered
@@ -18,6 +19,7 @@ from acquatop.app.watch.bounded_labels import BoundedLabels
 from acquatop.app.watch.json_lines import JsonLines
 from acquatop.app.watch.throttled_counter import ThrottledCounter
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
+from acquatop.engine.waiting.kinds import Waiting
 from acquatop.instants import instant_text
 from replica.clocks import Clock
 
@@ -141,6 +143,11 @@ class Log:
                 message=window.message,
                 times=times,
             )
+
+    def waiting(self, queries: Sequence[str], waiting: Waiting) -> None:
+        """Log the thing that some queries wait for."""
+        level = Level.WARNING if waiting.is_trouble else Level.INFO
+        self.say(level, "waiting", queries=list(queries[:REASONS]), **waiting.to_json())
 
     def kept(self, seen: StateSeen) -> None:
         """Log recovery and damage of the state, and now and then the number of snapshots.

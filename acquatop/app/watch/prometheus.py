@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
@@ -19,7 +19,9 @@ from prometheus_client.metrics import MetricWrapperBase
 from acquatop import __version__
 from acquatop.answer.unanswered import Unanswered
 from acquatop.app.watch.bounded_labels import BoundedLabels
+from acquatop.app.watch.waiting_metric import WaitingMetric
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
+from acquatop.engine.waiting.kinds import Waiting
 from replica.clocks import Clock
 
 _Metric = TypeVar("_Metric", bound=MetricWrapperBase)
@@ -177,7 +179,13 @@ class Metrics:
     def _make_query_metrics(self) -> None:
         self._queries = self._gauge("queries", "Queries that run.", [])
         self._states = self._counter("query_changes", "What became of queries.", ["state"])
+        self._waiting = WaitingMetric()
+        self.registry.register(self._waiting)
         self._errors = self._counter("errors", "Errors of streams, queries and sinks.", ["kind"])
+
+    def watch(self, waiting: Callable[[], Mapping[str, Waiting]]) -> None:
+        """Count the queries by the thing that they wait for, as the function says."""
+        self._waiting.waiting = waiting
 
     def batch(self, seen: BatchSeen) -> None:
         """Count a batch."""

@@ -618,6 +618,11 @@ class Carried:
     def stop(self) -> None:
         pass
 
+    tells_status = False
+
+    def status(self) -> None:
+        """Return None: there is no source."""
+
     def forget(self, position: Position) -> None:
         pass
 

@@ -19,6 +19,7 @@ from acquatop.app.watch import AnswerSeen, BatchSeen, Kept, QueryState, StateSee
 from acquatop.app.watch.address import ListenAddress
 from acquatop.app.watch.endpoint import Endpoint
 from acquatop.app.watch.prometheus import REASONS, Metrics
+from acquatop.engine.waiting.kinds import Waiting, WaitingKind
 from acquatop.errors import EnvironmentProblem
 from replica.budget import Budget, Spending
 from tests.support.empty_answer import NOTHING
@@ -183,6 +184,17 @@ def test_reasons_without_end_are_counted_as_other_ones() -> None:
     }
     assert len(bad) == REASONS + 1
     assert sum(bad.values()) == 50
+
+
+def test_queries_are_counted_by_the_thing_that_they_wait_for_at_each_scrape() -> None:
+    metrics = Metrics(process=False)
+    assert value(metrics, "waiting_queries", kind="silent") == 0
+    silent = Waiting(kind=WaitingKind.SILENT, since=0.0, text="nothing comes")
+    waits = {"q": silent, "r": silent}
+    metrics.watch(lambda: waits)
+    assert value(metrics, "waiting_queries", kind="silent") == 2
+    waits.clear()
+    assert value(metrics, "waiting_queries", kind="silent") == 0
 
 
 def test_two_of_it_know_nothing_of_each_other() -> None:
