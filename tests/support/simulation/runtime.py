@@ -18,9 +18,11 @@ class Source:
     """Log of one stream: all that will ever come, and how far it has come by now."""
 
     def __init__(self, stream: StreamSpec) -> None:
+        self.stream = stream
         self.records = stream.records
-        # Partitions come at once: only in one of them can be told what comes after what.
-        self.is_orderly = stream.is_orderly
+        self.in_parts = False
+        self.late_in_parts = False
+        """True if a batch with late records had several partitions."""
         self.forgotten = 0
         self.consumed = 0
         self.edges: list[int] = []
@@ -105,8 +107,8 @@ class SimulatedCarrier:
         random = self._random_at(self._offset)
         until = min(came, self._offset + random.choice([1, 2, 3, 5, 8, 50]))
         job = self._consumer.job()
-        lines = [record.line for record in self._source.records[self._offset : until]]
-        partitions = [list(job(part)) for part in self._parts(lines, random)]
+        parts = self._parts(self._offset, until, random)
+        partitions = [list(job(part)) for part in parts]
         self._schedule.tell(f"batch {self._offset}..{until} in {len(partitions)}")
         self._source.consumed = self._offset = until
         self._source.edges.append(until)
@@ -114,15 +116,13 @@ class SimulatedCarrier:
         position = {"batch": self._number - 1, "offset": until}
         self._consumer.take(Batch(position, partitions))
 
-    def _parts(self, lines: Sequence[bytes], random: Random) -> list[list[pa.RecordBatch]]:
+    def _parts(self, first: int, last: int, random: Random) -> list[list[pa.RecordBatch]]:
         """Cut a batch into partitions, and each into pieces."""
-        count = random.randrange(3) if self._source.is_orderly else 0
-        cuts = sorted(random.choices(range(len(lines) + 1), k=count))
-        edges = [0, *cuts, len(lines)]
+        edges = self._edges(first, last, random)
         parts = []
-        for first, last in pairwise(edges):
-            middle = random.randint(first, last)
-            pieces = [lines[first:middle], lines[middle:last]]
+        for start, end in pairwise(edges):
+            middle = random.randint(start, end)
+            pieces = [self._lines(start, middle), self._lines(middle, end)]
             parts.append(
                 [
                     pa.record_batch([pa.array(each, pa.binary())], ["value"])
@@ -131,6 +131,37 @@ class SimulatedCarrier:
                 ]
             )
         return parts
+
+    def _edges(self, first: int, last: int, random: Random) -> list[int]:
+        """Return the edges of partitions; one if their order would decide what is late.
+
+        Partitions come at once: a record may be late by those before the batch, and by those
+        before it in its partition, and the other partitions must not matter.
+        """
+        cuts = sorted(random.choices(range(first, last + 1), k=random.randrange(3)))
+        edges = [first, *cuts, last]
+        stream = self._source.stream
+        parts = [self._times(start, end) for start, end in pairwise(edges)]
+        before = self._times(0, first)
+        late = 0
+        for number, part in enumerate(parts):
+            others = [t for other, each in enumerate(parts) if other != number for t in each]
+            for at, t in enumerate(part):
+                known = [*before, *part[:at]]
+                is_late = stream.is_late(t, max(known, default=None))
+                late += is_late
+                if is_late != stream.is_late(t, max([*known, *others], default=None)):
+                    return [first, last]
+        filled = sum(1 for part in parts if part)
+        self._source.in_parts |= filled > 1
+        self._source.late_in_parts |= late > 0 and filled > 1
+        return edges
+
+    def _times(self, first: int, last: int) -> list[int]:
+        return [each.t for each in self._source.records[first:last] if each.t is not None]
+
+    def _lines(self, first: int, last: int) -> list[bytes]:
+        return [each.line for each in self._source.records[first:last]]
 
 
 class SimulatedRuntime:
