@@ -10,15 +10,16 @@ import pyarrow as pa
 
 from acquatop.catalog.catalog import Stream
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
-from tests.support.simulation.scenario import StreamSpec
+from tests.support.simulation.scenario import QuerySpec, StreamSpec
 from tests.support.simulation.schedule import Schedule
 
 
 class Source:
     """Log of one stream: all that will ever come, and how far it has come by now."""
 
-    def __init__(self, stream: StreamSpec) -> None:
+    def __init__(self, stream: StreamSpec, queries: Sequence[QuerySpec] = ()) -> None:
         self.stream = stream
+        self.queries = [query for query in queries if stream.name in query.streams]
         self.records = stream.records
         self.in_parts = False
         self.late_in_parts = False
@@ -28,11 +29,32 @@ class Source:
         self.edges: list[int] = []
         """Ends of the batches that were read, of the last reading."""
 
+    def missed(self, t: int, newest: int | None) -> list[int]:
+        """Return the number of windows that a record is too late for, of each query."""
+        if newest is None:
+            return []
+        watermark = newest - self.stream.lateness_ms - 1
+        return [
+            int(t <= watermark)
+            if query.counts
+            else sum(
+                1
+                for closes in range(_first_close(query, t), t + query.width, query.slide)
+                if closes <= watermark
+            )
+            for query in self.queries
+        ]
+
     def available(self, now: float | None) -> int:
         """Return how many records have come; all without a time."""
         if now is None:
             return len(self.records)
         return sum(1 for record in self.records if record.at <= now)
+
+
+def _first_close(query: QuerySpec, t: int) -> int:
+    """Return the close of the first window of a query that holds a time."""
+    return t + (query.width - t) % query.slide
 
 
 class SimulatedCarrier:
@@ -140,7 +162,7 @@ class SimulatedCarrier:
         """
         cuts = sorted(random.choices(range(first, last + 1), k=random.randrange(3)))
         edges = [first, *cuts, last]
-        stream = self._source.stream
+        missed = self._source.missed
         parts = [self._times(start, end) for start, end in pairwise(edges)]
         before = self._times(0, first)
         late = 0
@@ -148,9 +170,9 @@ class SimulatedCarrier:
             others = [t for other, each in enumerate(parts) if other != number for t in each]
             for at, t in enumerate(part):
                 known = [*before, *part[:at]]
-                is_late = stream.is_late(t, max(known, default=None))
-                late += is_late
-                if is_late != stream.is_late(t, max([*known, *others], default=None)):
+                its = missed(t, max(known, default=None))
+                late += any(its)
+                if sum(its) != sum(missed(t, max([*known, *others], default=None))):
                     return [first, last]
         filled = sum(1 for part in parts if part)
         self._source.in_parts |= filled > 1

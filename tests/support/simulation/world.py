@@ -141,7 +141,7 @@ class World(Silent):
         self._wrap = wrap or (lambda surroundings: surroundings)
         self._random = Random(f"{schedule_seed} world")
         self._catalog_text = catalog_text(scenario, str(folder))
-        self._sources = {spec.iri: Source(spec) for spec in scenario.streams}
+        self._sources = {spec.iri: Source(spec, scenario.queries) for spec in scenario.streams}
         self._cuts: dict[tuple[int, str, int], int] = {}
         self._kill: Kill | None = None
         self._counts: Counter[str] = Counter()
