@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rdflib import Literal
 
@@ -239,9 +239,15 @@ def _difference(found: Counter[Shown], right: Counter[Shown]) -> str | None:
     return f"too much: {sorted(too_much)[:3]}, too little: {sorted(too_little)[:3]}"
 
 
+def _projected(row: Shown, query: QuerySpec) -> Shown:
+    shown = query.projection
+    return row if shown is None else tuple(each for each in row if each[0] in shown)
+
+
 def _unequal(
     rows: Sequence[Shown], scores: Sequence[float | None], right: Sequence[Ranked], query: QuerySpec
 ) -> str | None:
+    right = [replace(each, shown=_projected(each.shown, query)) for each in right]
     expected = [each.score for each in right]
     if len(scores) != len(expected) or any(
         one is None or abs(one - other) > SCORES_AGREE

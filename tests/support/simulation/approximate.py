@@ -23,7 +23,7 @@ class Approximate:
 
     def problem(self) -> str | None:
         """Return what is wrong with the answer, if anything can be told."""
-        if self.query.kind == "pairs" or self.query.counts:
+        if self.query.kind == "pairs" or self.query.counts or self.query.projection is not None:
             return None
         return self._not_there() or self._unordered() or self._beaten()
 

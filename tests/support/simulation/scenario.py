@@ -89,6 +89,8 @@ class QuerySpec:
     """Query that is the same but for its output, which is RSTREAM."""
     from_start: bool = True
     fails: bool = False
+    projection: tuple[str, ...] | None = None
+    """Variables that it shows, if not all."""
 
     def merit(self, p: int, value: Value) -> float:
         """Return the score of a solution, or of a sum."""
@@ -238,7 +240,7 @@ def _stream(name: str, random: Random, recording: bool) -> StreamSpec:
 def _records(random: Random, lateness: int, *, calm: bool) -> tuple[Record, ...]:
     """Return records in the order of their coming; calm ones are never late or bad."""
     records, t = [], START_MS
-    for number in range(random.randint(10, 32)):
+    for number in range(random.randint(6, 14) if random.random() < 0.6 else random.randint(15, 32)):
         t += random.choice([0, 1, 10, 25, 40, 60, 100, 100 if calm else 700])
         jitter = random.choice([0.0, 0.0, 0.01, max(0, lateness - 1) / 1000])
         if not calm and random.random() < 0.12:
@@ -329,10 +331,9 @@ def _queries(
 def _service(name: str, random: Random, is_equal: bool) -> ServiceSpec:
     changes = 0 if is_equal or random.random() < 0.3 else random.choice([2, 8])
     timeline = {user: _values(random, changes) for user in USERS if random.random() < 0.9}
-    if random.random() < 0.5:
+    # The default policy goes by the time of day: no two lives ask in the same order.
+    if not is_equal and random.random() < 0.6:
         spec = _minimal(name, timeline, random)
-        if is_equal:
-            return replace(spec, profiles=((0.0, "well"),), is_instant=True)
         is_push = random.random() < 0.15
         return replace(spec, is_push=is_push, has_feed=is_push)
     spec = ServiceSpec(
