@@ -247,14 +247,27 @@ def _judge_spending(history: History, verdict: Verdict) -> None:
             within = len(call.keys) <= most
             verdict.expect("a request is within the budget", within, f"{name}: {call}")
         for count, unit, seconds in service.spec.limits:
-            lives = [None] if service.spec.strict else list(range(service.life + 1))
-            for life in lives:
-                most = service.most_in(unit, seconds, life=life)
+            for lives in _lives_together(history, service):
+                most = service.most_in(unit, seconds, lives=lives)
                 said = f"{name}: {most} {unit} in {seconds} s, of {count}"
                 verdict.expect("limits over time hold", most <= count, said)
         if service.spec.strict and queries:
             _judge_strict(history, service, queries[0], verdict)
             _judge_repeated_evaluations(history, service, queries[0], verdict)
+
+
+def _lives_together(history: History, service: SimulatedService) -> list[list[int]]:
+    """Return the lives that must keep a limit over time together: with a ledger, successive ones.
+
+    A ledger has times of day. If the clock was set forward in a life, the next one cannot know it.
+    """
+    together: list[list[int]] = [[0]]
+    for life in range(1, service.life + 1):
+        if service.spec.strict and life - 1 not in history.forward:
+            together[-1].append(life)
+        else:
+            together.append([life])
+    return together
 
 
 def _judge_steps(

@@ -6,7 +6,7 @@ import bisect
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -177,9 +177,9 @@ class SimulatedService:
         self._feeds.clear()
         self.life += 1
 
-    def most_in(self, unit: str, seconds: float, *, life: int | None) -> int:
-        """Return the most requests or items in any stretch of time so long, of one life or all."""
-        calls = [call for call in self.calls if life in (None, call.life)]
+    def most_in(self, unit: str, seconds: float, *, lives: Collection[int]) -> int:
+        """Return the most requests or items in any stretch of time so long, of some lives."""
+        calls = [call for call in self.calls if call.life in lives]
         sizes = [1 if unit == "requests" else len(call.keys) for call in calls]
         most, first, total = 0, 0, 0
         for call, size in zip(calls, sizes, strict=True):

@@ -106,6 +106,8 @@ class History:
     unanswered: list[Lost] = field(default_factory=list)
     ended: set[str] = field(default_factory=set)
     """Queries that have ended by lost evaluations."""
+    forward: set[int] = field(default_factory=set)
+    """Lives in which the clock was set forward."""
     in_parts: set[str] = field(default_factory=set)
     late_in_parts: set[str] = field(default_factory=set)
     """Streams of which a batch had several partitions, and those of which it had late records."""
@@ -286,6 +288,8 @@ class World(Silent):
         self.schedule.tell(f"the wall clock jumps by {seconds}")
         self.schedule.wall_offset += seconds
         kind = f"clock set {'forward' if seconds > 0 else 'back'}"
+        if seconds > 0:
+            self.history.forward.add(self.life)
         self.history.faults[kind] += 1
         self._recent.add(kind)
         if self._random.random() < 0.5:
