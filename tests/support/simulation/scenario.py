@@ -209,7 +209,7 @@ def _kills(random: Random) -> tuple[Kill, ...]:
     kills = []
     for _ in range(random.choice([0, 1, 1, 2, 3])):
         kind = random.choice(KILL_KINDS)
-        most = _STEPS.get(kind, 150 if kind in DISK_KINDS else 8)
+        most = _STEPS.get(kind, random.choice([30, 120]) if kind in DISK_KINDS else 6)
         kills.append(Kill(kind, random.randint(1, most)))
     return tuple(kills)
 
