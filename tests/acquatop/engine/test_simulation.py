@@ -106,7 +106,7 @@ def test_answers_of_every_feature_are_judged(whole: Portion) -> None:
         counts[feature] += count
     assert set(features) == set(counts)
     for feature in features:
-        assert counts[feature] > SEEDS / 20, feature
+        assert counts[feature] > SEEDS / 40, feature
 
 
 # The same seed does the same ----------------------------------------------------------------------

@@ -69,6 +69,8 @@ def _judge_answers(history: History, verdict: Verdict) -> None:
         query = _query(history.scenario, told.answer.query)
         if told.repeated or query.twin is not None or query.kind == "other":
             continue
+        if told.life > history.ended.get(query.name, told.life):
+            continue
         status = str(told.answer.status)
         if status == "approximate":
             verdict.expect("approximate says why", bool(told.answer.reason), _named(told.answer))
@@ -93,6 +95,8 @@ def _judge_twins(history: History, verdict: Verdict) -> None:
     """Check the queries that give changes against those that give whole answers."""
     for query in history.scenario.queries:
         if query.twin is None or (query.counts and _are_lost(history, query)):
+            continue
+        if history.ended.keys() & {query.name, query.twin}:
             continue
         faults = {
             each.answer.window: each.faults

@@ -104,8 +104,8 @@ class History:
     edges: dict[str, list[int]] = field(default_factory=dict)
     """Ends of the batches of each stream, those of the last reading."""
     unanswered: list[Lost] = field(default_factory=list)
-    ended: set[str] = field(default_factory=set)
-    """Queries that have ended by lost evaluations."""
+    ended: dict[str, int] = field(default_factory=dict)
+    """Queries that have ended by lost evaluations, and in which life: the next begins anew."""
     forward: set[int] = field(default_factory=set)
     """Lives in which the clock was set forward."""
     in_parts: set[str] = field(default_factory=set)
@@ -549,7 +549,9 @@ class World(Silent):
         self.schedule.tell(f"failed {where.split(' ')[0]}: {type(error).__name__}")
         is_lost = self.scenario.losses_end_queries and "in a row have no answer" in str(error)
         if is_lost:
-            self.history.ended.add(where.removeprefix("query "))
+            name = where.removeprefix("query ")
+            self.history.ended.setdefault(name, self.life)
+            self.history.left.add(name)
         is_expected = self._has_struck or is_lost or "the sink is broken" in str(error)
         if not is_expected and not isinstance(error, Killed):
             self.history.problems.append(f"{where} failed: {type(error).__name__}: {error}")
