@@ -130,6 +130,7 @@ class Engine:
             self._folders.folder,
             durable=durable,
             limits=catalog.evaluation,
+            open_sparql=around.open_sparql,
         )
         self._slots = SlotTable(resources, kept, reads_together=settings.reads_together)
         self._queries = QueryRegistry(self._slots, observer, live=not until_end)

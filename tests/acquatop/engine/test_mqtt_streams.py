@@ -25,6 +25,8 @@ from tests.support.connector_examples import example_of
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto
 from tests.support.mqtt.proxy import Proxy, Way
 from tests.support.mqtt.publisher import Publisher
+from tests.support.simulation.recorded import Run, judge_recorded, write_history
+from tests.support.simulation.scenario import NS, QuerySpec, Record, StreamSpec
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(
@@ -152,6 +154,29 @@ def test_every_message_counts_once_when_engine_broker_and_network_are_killed(
         engine.wait()
         proxy.close()
     assert answered(answers) == expected(said)
+    history = tmp_path / "history.ndjson"
+    write_history(history, history_of(said, answers.read_bytes()))
+    verdict = judge_recorded(history)
+    assert verdict.problems == []
+    assert verdict.judged["exact"] == len(expected(said))
+    assert verdict.checks["no window is left out"] == 1
+
+
+def history_of(count: int, lines: bytes) -> Run:
+    """Return what is known of a run: the readings of machines, counted by window."""
+    readings = tuple(
+        Record(b"", 0.0, 1_000 + at * 10, at, f"m{at % MACHINES}", 1) for at in range(count)
+    )
+    query = QuerySpec("query", "sums", ("plant",), 1_000, 1_000, k=9)
+    return Run(
+        recording=False,
+        streams=[StreamSpec("plant", "distinct", 0, None, readings)],
+        queries=[query],
+        names={"query": {"m": "s", "n": "count"}},
+        prefix={"m": f"{NS}user/"},
+        killed=["engine", "network", "engine and broker", "network"],
+        holds={"lines/query.ndjson": lines},
+    )
 
 
 def has_records(log: Path) -> bool:
