@@ -137,7 +137,7 @@ class Engine:
             self._runtime, self._committer, delivery, observer, kept, settings
         )
         self._launcher = QueryLauncher(
-            self._queries, self._slots, self._streams, delivery, observer, kept, started=started
+            self._queries, self._slots, self._streams, delivery, kept, started=started
         )
 
     @classmethod
