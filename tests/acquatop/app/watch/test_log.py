@@ -217,3 +217,18 @@ def test_after_a_line_that_was_torn_the_next_is_whole() -> None:
         '{"event": "whole"}',
         '{"event": "another"}',
     ]
+
+
+def test_a_removed_query_is_forgotten_once_its_totals_are_said(world: World) -> None:
+    def reject(reason: str) -> None:
+        counts = Counts(rejected={reason: 1})
+        world.log.answer(AnswerSeen(answer=replace(NOTHING, query="q", counts=counts)))
+
+    for at in range(REASONS):
+        reject(f"old {at}")
+    reject("old 0")
+    world.log.query("q", QueryState.REMOVED)
+    assert [line["event"] for line in world.lines()][-2:] == ["rejected", "query_removed"]
+    reject("new")
+    reject("old 0")
+    assert [line["reason"] for line in world.said("rejected")][-3:] == ["old 0", "new", "old 0"]
