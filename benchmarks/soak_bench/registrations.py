@@ -64,13 +64,13 @@ def in_process(cycles: int) -> Iterator[dict[str, Any]]:
         engine.register(query("top", name="stays"), backlog=0)
         engine.start()
         for cycle in range(1 - _WARM, cycles + 1):
-            _come_and_go(engine, KINDS[cycle % len(KINDS)], cycle, folder / "events")
+            come_and_go(engine, KINDS[cycle % len(KINDS)], cycle + _WARM, folder / "events")
             if cycle == 0 or (cycle > 0 and cycle % (cycles // PARTS) == 0):
                 series = sum(len(each.samples) for each in metrics.registry.collect())
                 yield {"cycles": cycle, **_used(os.getpid(), folder / "state"), "series": series}
 
 
-def _come_and_go(engine: Engine, kind: str, cycle: int, file: Path) -> None:
+def come_and_go(engine: Engine, kind: str, cycle: int, file: Path) -> None:
     """Register a query and stop it after an answer; others fail, for their text or a remote."""
     has_answered = threading.Event()
     sink = CallbackSink(lambda answer: has_answered.set())
@@ -80,7 +80,7 @@ def _come_and_go(engine: Engine, kind: str, cycle: int, file: Path) -> None:
         registered = engine.register(query(kind, name=f"{kind}{cycle}"), sinks=[sink], backlog=0)
     except EnvironmentProblem:
         return  # the kind "asked" fills its replica first, and cannot
-    _append(file, cycle + _WARM)
+    append_burst(file, cycle)
     if not has_answered.wait(_PATIENCE):
         raise RuntimeError(f"{registered.name} gives no answer")
     registered.stop()
@@ -100,7 +100,7 @@ def over_http(cycles: int) -> Iterator[dict[str, Any]]:
             with suppress(ServiceError):
                 client.register(_BROKEN)
             registered = client.register(query(kind, name=f"{kind}{cycle}"))
-            _append(folder / "events", cycle + _WARM)
+            append_burst(folder / "events", cycle + _WARM)
             _read_and_leave(client.url + f"/queries/{registered['id']}/events", b"event: answer")
             _read_and_leave(client.url + "/events", b"event: snapshot")
             if cycle % 2:
@@ -140,7 +140,7 @@ def _served(folder: Path) -> Iterator[tuple[int, Client]]:
             process.kill()
 
 
-def _append(file: Path, cycle: int) -> None:
+def append_burst(file: Path, cycle: int) -> None:
     """Append events, and others later by so much that the windows of the first ones close."""
     for burst in (2 * cycle, 2 * cycle + 1):
         with file.open("ab") as stream:

@@ -26,7 +26,7 @@ from acquatop.engine.engine import Engine
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Several, Silent
 from benchmarks.soak_bench.events import START_MS, keys
 from benchmarks.soak_bench.usage import folder_bytes, usage_of
-from benchmarks.soak_bench.world import catalog, query
+from benchmarks.soak_bench.world import CAPACITY, catalog, query
 
 PARTS = 10
 
@@ -88,7 +88,7 @@ def run(kinds: Sequence[str], seconds: int, runtime: str, *, bounded: bool, dura
         os.mkfifo(pipe)
         port = made.enter_context(endpoint())
         made.enter_context(child("benchmarks.soak_bench.events", str(pipe)))
-        text = catalog(port, pipe=pipe, is_bounded=bounded)
+        text = catalog(port, pipe=pipe, capacity=CAPACITY if bounded else None)
         metrics = Metrics()
         log = made.enter_context(_closing(Log(JsonLines(str(folder / "log.jsonl")))))
         marks = _Marks(seconds, folder, metrics)

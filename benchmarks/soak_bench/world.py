@@ -67,7 +67,8 @@ GROUP BY ?user ORDER BY DESC(?mean) LIMIT 5""",
         width=40, step=40, pattern="?user :mentions ?mentions ; :vip ?vip", service="web"
     ),
 }
-_CAPACITY = 20_000
+CAPACITY = 20_000
+"""Items of each bounded replica."""
 
 
 def query(kind: str, *, name: str | None = None) -> str:
@@ -78,16 +79,16 @@ def query(kind: str, *, name: str | None = None) -> str:
 KINDS = tuple(_QUERIES)
 
 
-def catalog(port: int, *, pipe: Path | None, is_bounded: bool = True) -> str:
+def catalog(port: int, *, pipe: Path | None, capacity: int | None = CAPACITY) -> str:
     """Return a catalog whose stream is a pipe, or else a file of lines.
 
-    ``port`` is that of the SPARQL endpoint. Replicas are unbounded unless ``is_bounded``.
+    ``port`` is that of the SPARQL endpoint. Replicas have a ``capacity``, or no limit.
     """
     endpoint = f'endpoint = "http://127.0.0.1:{port}/query"\nload = false'
     source = _LINES if pipe is None else _PIPE.replace("PATH", str(pipe))
-    capacity = f"capacity = {_CAPACITY}\n" if is_bounded else ""
+    limit = "" if capacity is None else f"capacity = {capacity}\n"
     return _STREAM.format(source=source) + "".join(
-        _SERVICE.format(name=name, source=remote, capacity=capacity, more=more, refill=refill)
+        _SERVICE.format(name=name, source=remote, capacity=limit, more=more, refill=refill)
         + (_MAPPING.format(name=name) if remote == _FUNCTION else "")
         for name, remote, more, refill in (
             ("people", _FUNCTION, "", ""),
