@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.handle import RegisteredQuery
 from acquatop.engine.persistence import EngineState
+from acquatop.errors import UserError
 from acquatop.plan.bind import Bound
 from acquatop.plan.grouping import can_share, choice_among, evaluation_key
 from acquatop.query.contract import Evaluation
@@ -30,6 +31,7 @@ class SlotTable:
         self._slots: dict[str, EvaluationSlot] = {}
         self._slot_of: dict[RegisteredQuery, EvaluationSlot] = {}
         self._lock = threading.RLock()
+        self._is_closed = False
 
     def __iter__(self) -> Iterator[EvaluationSlot]:
         return iter(list(self._slots.values()))
@@ -61,7 +63,12 @@ class SlotTable:
         if self._state is not None:
             self._state.check(bound.name, key)
         if key not in self._slots:
-            self._slots[key] = EvaluationSlot(key, self._open(bound, key, shared=is_shared))
+            evaluation = self._open(bound, key, shared=is_shared)
+            if self._is_closed:
+                # Its replica was being filled meanwhile.
+                evaluation.close()
+                raise UserError("the engine has been stopped")
+            self._slots[key] = EvaluationSlot(key, evaluation)
         return self._slots[key]
 
     def _open(self, bound: Bound, key: str, *, shared: bool) -> Evaluation:
@@ -122,7 +129,11 @@ class SlotTable:
                 slot.evaluation.close()
 
     def close(self) -> None:
-        """Release all evaluations."""
+        """Release all evaluations; take no more queries.
+
+        The lock is not taken: a remote may be awaited under it.
+        """
+        self._is_closed = True
         for slot in self:
             slot.evaluation.close()
             slot.queries = ()

@@ -88,15 +88,14 @@ class Api:
         self._limits = limits
         self._readers = Readers(limits, meters=meters, clock=clock)
         self._starts = BoundedExecutor(
-            "starts",
             threads=1,
             most=limits.waiting,
             within=limits.change_seconds,
             busy=ENGINE_BUSY,
         )
-        self._ends = BoundedExecutor("ends", threads=4, most=limits.waiting)
+        self._ends = BoundedExecutor(threads=4, most=limits.waiting)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._studies = BoundedExecutor("studies", threads=2, most=limits.waiting)
+        self._studies = BoundedExecutor(threads=2, most=limits.waiting)
         self._page = Page.load()
 
     def routes(self) -> list[Route]:
@@ -139,9 +138,6 @@ class Api:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._service.bell.detach()
-            self._starts.close()
-            self._ends.close()
-            self._studies.close()
 
     async def _tell_items(self, seconds: float) -> None:
         while True:
