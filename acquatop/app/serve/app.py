@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from acquatop.app.serve.answers import KeptAnswer
 from acquatop.app.serve.bounded_executor import BoundedExecutor
+from acquatop.app.serve.channel import EventId
 from acquatop.app.serve.formats import FORMATS, JSON, TABLES, chosen
 from acquatop.app.serve.guard import Guard
 from acquatop.app.serve.http_metrics import Meters
@@ -249,8 +250,8 @@ class Api:
         """Return the answer of the window that closes at a time."""
         served = _said(self._service.query, request.path_params["id"])
         is_for_people = _is_for_people(request)
-        closes = request.path_params["closes"]
-        kept = served.answers.find(int(closes)) if _is_whole(closes) else None
+        id = EventId.parse(request.path_params["closes"])
+        kept = None if id is None else served.answers.find(id)
         if kept is None:
             raise Problem("not-found", "no such answer is kept")
         return await self._written(request, kept, is_for_people)
@@ -431,9 +432,8 @@ def _is_for_people(request: Request) -> bool:
     return given[0] == "true"
 
 
-def _last_event(request: Request) -> int | None:
-    given = request.headers.get("last-event-id", "").strip()
-    return int(given) if _is_whole(given) else None
+def _last_event(request: Request) -> EventId | None:
+    return EventId.parse(request.headers.get("last-event-id", "").strip())
 
 
 # Errors -------------------------------------------------------------------------------------------
