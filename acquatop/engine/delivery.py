@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.unanswered import Unanswered
 from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.handle import RegisteredQuery
-from acquatop.engine.observer import AnswerSeen, Observer
+from acquatop.engine.observer import AnswerSeen, Observer, QueryState
 from acquatop.engine.queries import QueryRegistry
 from acquatop.engine.slots import SlotTable
 
@@ -30,19 +32,22 @@ class Delivery:
         self._slots = slots
         self._observer = observer
         self._durable = durable
+        # Held while observers are told of a query, so that its removal is the last they hear of it.
+        self._telling = threading.Lock()
 
     def deliver(self, answers: Sequence[Answer], *, repeated: bool = False) -> None:
         """Give answers to the observer, then to their sinks, then to their readers."""
-        # Looked up once, as a query may be removed meanwhile.
-        queries = {
-            name: query
-            for name in {each.query for each in answers}
-            if (query := self._queries.get(name))
-        }
-        wanted = [answer for answer in answers if answer.query in queries]
-        for answer in wanted:
-            held = self._sizes(queries[answer.query])
-            self._observer.answer(AnswerSeen(answer=answer, repeated=repeated, **held))
+        with self._telling:
+            # Looked up once, as a query may be removed meanwhile.
+            queries = {
+                name: query
+                for name in {each.query for each in answers}
+                if (query := self._queries.get(name))
+            }
+            wanted = [answer for answer in answers if answer.query in queries]
+            for answer in wanted:
+                held = self._sizes(queries[answer.query])
+                self._observer.answer(AnswerSeen(answer=answer, repeated=repeated, **held))
         sinks = {id(sink): sink for answer in wanted for sink in queries[answer.query].sinks}
         for sink in sinks.values():
             its = [answer for answer in wanted if sink in queries[answer.query].sinks]
@@ -65,6 +70,17 @@ class Delivery:
                 raise
             for name in {answer.query for answer in answers}:
                 self._queries.fail(queries[name], error)
+
+    def miss(self, window: Unanswered) -> None:
+        """Tell the observer of a window without an answer."""
+        with self._telling:
+            if self._queries.get(window.query) is not None:
+                self._observer.unanswered(window)
+
+    def tell_removed(self, name: str) -> None:
+        """Tell the observer that a query has been removed: nothing about it follows."""
+        with self._telling:
+            self._observer.query(name, QueryState.REMOVED)
 
     def fail(self, slot: EvaluationSlot, error: BaseException) -> None:
         """End the queries of a slot that has failed."""

@@ -146,7 +146,7 @@ class Engine:
             "Spark" if runtime == "spark" else "the runtime",
         )
         self._launcher = QueryLauncher(
-            self._queries, self._slots, self._streams, delivery, observer, kept, started=started
+            self._queries, self._slots, self._streams, delivery, kept, started=started
         )
 
     @classmethod

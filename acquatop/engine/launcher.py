@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from acquatop.engine.delivery import Delivery
 from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.handle import RegisteredQuery
-from acquatop.engine.observer import Observer, QueryState
 from acquatop.engine.persistence import EngineState
 from acquatop.engine.queries import QueryRegistry, RegistryEntry
 from acquatop.engine.slots import SlotTable
@@ -30,7 +29,6 @@ class QueryLauncher:
         slots: SlotTable,
         streams: StreamTable,
         delivery: Delivery,
-        observer: Observer,
         state: EngineState | None,
         *,
         started: bool,
@@ -39,7 +37,6 @@ class QueryLauncher:
         self._slots = slots
         self._streams = streams
         self._delivery = delivery
-        self._observer = observer
         self._state = state
         self._started = started
         self._waiting: list[RegistryEntry] = []
@@ -56,7 +53,7 @@ class QueryLauncher:
                     self._streams.carry(driver)
             else:
                 self._waiting.append(registration)
-                self._prepare(registration.bound)
+                self._prepare(registration)
         except BaseException:
             registration.query.stop()
             raise
@@ -76,28 +73,29 @@ class QueryLauncher:
             self._recover(self._state)
         self._streams.carry_all()
 
-    def _prepare(self, bound: Bound) -> None:
+    def _prepare(self, registration: RegistryEntry) -> None:
         """Fill the replicas of a waiting query.
 
         A query that can be shared has none, and the other queries are not known yet. With a state
         directory they may be filled already.
         """
-        if self._state is None and not can_share(bound):
-            self._slot_for(bound)
+        if self._state is None and not can_share(registration.bound):
+            self._assign(registration)
 
     def _launch(self, registration: RegistryEntry) -> list[StreamDriver]:
         """Assign a query to its slot and streams; return those to be carried."""
         query, bound = registration.query, registration.bound
-        slot = self._slot_for(bound)
-        self._slots.add(slot, query)
+        slot = self._assign(registration)
         query.slide_ms = (
             bound.windows.slide_ms if isinstance(bound, BoundQuery) else slot.evaluation.slide_ms
         )
         resumed = self._slots.resume_query(slot, bound)
         return self._streams.attach(slot, bound, resumed=resumed)
 
-    def _slot_for(self, bound: Bound) -> EvaluationSlot:
-        return self._slots.slot_for(bound, self._queries.running_bounds(but=bound.name))
+    def _assign(self, registration: RegistryEntry) -> EvaluationSlot:
+        bound = registration.bound
+        others = self._queries.running_bounds(but=bound.name)
+        return self._slots.assign(registration.query, bound, others)
 
     def _recover(self, state: EngineState) -> None:
         """Deliver the last answers of a former engine again, and replay its journal."""
@@ -108,11 +106,12 @@ class QueryLauncher:
 
     def _remove(self, query: RegisteredQuery) -> None:
         """Remove a query that its owner has stopped."""
-        self._observer.query(query.name, QueryState.REMOVED)
+        self._waiting = [each for each in self._waiting if each.query is not query]
         slot = self._slots.of(query)
         if slot is not None:
             self._streams.leave(slot, query.name)
         self._queries.remove(query)
+        self._delivery.tell_removed(query.name)
         if self._started:
             self._declare()
 

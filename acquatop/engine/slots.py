@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.handle import RegisteredQuery
 from acquatop.engine.persistence import EngineState
+from acquatop.errors import UserError
 from acquatop.plan.bind import Bound
 from acquatop.plan.grouping import can_share, choice_among, evaluation_key
+from acquatop.query.contract import Evaluation
 from acquatop.query.kinds import Resources, open_evaluation
 
 
@@ -29,6 +31,7 @@ class SlotTable:
         self._slots: dict[str, EvaluationSlot] = {}
         self._slot_of: dict[RegisteredQuery, EvaluationSlot] = {}
         self._lock = threading.RLock()
+        self._is_closed = False
 
     def __iter__(self) -> Iterator[EvaluationSlot]:
         return iter(list(self._slots.values()))
@@ -40,22 +43,45 @@ class SlotTable:
         """Return the slots by their keys."""
         return dict(self._slots)
 
-    def slot_for(self, bound: Bound, others: Sequence[Bound]) -> EvaluationSlot:
-        """Return the slot that evaluates a query, shared with ``others`` that run if possible."""
+    def assign(
+        self, query: RegisteredQuery, bound: Bound, others: Sequence[Bound]
+    ) -> EvaluationSlot:
+        """Give a query its slot, shared with ``others`` that run if possible; return the slot.
+
+        A query that has a slot keeps it. Nobody can release the slot before it has the query.
+        """
+        with self._lock:
+            slot = self._slot_of.get(query)
+            if slot is None:
+                slot = self._slot_of[query] = self._slot_for(bound, others)
+                slot.add(query)
+            return slot
+
+    def _slot_for(self, bound: Bound, others: Sequence[Bound]) -> EvaluationSlot:
         is_shared = self._is_shared(bound, others)
         key = self._key(bound, shared=is_shared)
         if self._state is not None:
             self._state.check(bound.name, key)
-        with self._lock:
-            if key not in self._slots:
-                kept = None if self._state is None else self._state.part(key)
-                evaluation = open_evaluation(
-                    bound, key, self._resources, load=kept is None, shared=is_shared
-                )
-                if kept is not None:
-                    evaluation.resume(kept)
-                self._slots[key] = EvaluationSlot(key, evaluation)
-            return self._slots[key]
+        if key not in self._slots:
+            evaluation = self._open(bound, key, shared=is_shared)
+            if self._is_closed:
+                # Its replica was being filled meanwhile.
+                evaluation.close()
+                raise UserError("the engine has been stopped")
+            self._slots[key] = EvaluationSlot(key, evaluation)
+        return self._slots[key]
+
+    def _open(self, bound: Bound, key: str, *, shared: bool) -> Evaluation:
+        """Return a new evaluation, resumed if there is state of it."""
+        kept = None if self._state is None else self._state.part(key)
+        evaluation = open_evaluation(bound, key, self._resources, load=kept is None, shared=shared)
+        try:
+            if kept is not None:
+                evaluation.resume(kept)
+        except BaseException:
+            evaluation.close()
+            raise
+        return evaluation
 
     def _key(self, bound: Bound, *, shared: bool) -> str:
         key = evaluation_key(bound, shared=shared)
@@ -84,12 +110,6 @@ class SlotTable:
             return False
         return slot.evaluation.resume_query(bound)
 
-    def add(self, slot: EvaluationSlot, query: RegisteredQuery) -> None:
-        """Give a slot one more query."""
-        with self._lock:
-            slot.add(query)
-            self._slot_of[query] = slot
-
     def of(self, query: RegisteredQuery) -> EvaluationSlot | None:
         """Return a query's slot, if it still has one.
 
@@ -109,7 +129,11 @@ class SlotTable:
                 slot.evaluation.close()
 
     def close(self) -> None:
-        """Release all evaluations."""
+        """Release all evaluations; take no more queries.
+
+        The lock is not taken: a remote may be awaited under it.
+        """
+        self._is_closed = True
         for slot in self:
             slot.evaluation.close()
             slot.queries = ()

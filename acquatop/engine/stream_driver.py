@@ -240,7 +240,7 @@ class StreamDriver:
                 if isinstance(made, SlotFailure):
                     self._delivery.fail(made.slot, made.error)
                 elif isinstance(made, Unanswered):
-                    self._observer.unanswered(made)
+                    self._delivery.miss(made)
                 elif self._committer.is_durable:
                     answers.append(made)
                 else:

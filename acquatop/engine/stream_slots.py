@@ -53,14 +53,17 @@ class StreamSlots:
             self._slots.append(slot)
 
     def leave(self, slot: EvaluationSlot, name: str) -> None:
-        """Let a query leave with the next batch."""
+        """Let a query leave with the next batch, or at once if it has not joined yet."""
         with self._lock:
-            self._joining = [
+            joining = [
                 (each, bound)
                 for each, bound in self._joining
                 if not (each is slot and bound.name == name)
             ]
-            self._leaving.append((slot, name))
+            has_joined = len(joining) == len(self._joining) and self._stream.iri in slot.streams
+            self._joining = joining
+            if has_joined:
+                self._leaving.append((slot, name))
 
     def close(self) -> None:
         """Accept no query any more."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.query.sparql.worker_engine import WorkerEngine
 from acquatop.refresh.open_replicas import Replicas
 from replica.clocks import Clock
+from replica.maintainer import Maintainer
 from replica.rankers import RankerRegistry
 
 
@@ -71,25 +73,38 @@ def open_evaluation(
 
 def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Evaluation:
     replica = resources.replicas.open(bound, load=load)
-    scattered = None
-    if bound.keys_in_executors:
-        folder = resources.keys_folder(key)
-        scattered = scattered_content(
-            bound, replica, folder, resources.run_tasks, durable=resources.durable
+    with _closed_on_failure([] if replica is None else [replica]):
+        scattered = None
+        if bound.keys_in_executors:
+            folder = resources.keys_folder(key)
+            scattered = scattered_content(
+                bound, replica, folder, resources.run_tasks, durable=resources.durable
+            )
+        return TopKEvaluation(
+            bound, replica, clock=resources.clock, rankers=resources.rankers, scattered=scattered
         )
-    return TopKEvaluation(
-        bound, replica, clock=resources.clock, rankers=resources.rankers, scattered=scattered
-    )
 
 
 def _sparql(bound: BoundWindowed, key: str, resources: Resources, load: bool) -> Evaluation:
     replicas = resources.replicas.open_all(bound, load=load)
-    open_whole = _open_whole(resources)
-    return open_whole(bound, replicas, clock=resources.clock, rankers=resources.rankers)
+    with _closed_on_failure(replicas):
+        open_whole = _open_whole(resources)
+        return open_whole(bound, replicas, clock=resources.clock, rankers=resources.rankers)
 
 
 def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) -> Evaluation:
     return CountedEvaluation(bound, clock=resources.clock, open_whole=_open_whole(resources))
+
+
+@contextmanager
+def _closed_on_failure(replicas: Sequence[Maintainer[Any]]) -> Iterator[None]:
+    """Close replicas if no evaluation takes them: their feeds run already."""
+    try:
+        yield
+    except BaseException:
+        for each in replicas:
+            each.close()
+        raise
 
 
 def _open_whole(resources: Resources) -> OpenWhole:

@@ -81,8 +81,12 @@ class ReplicaJoin:
             self._rows.pop(key, None)
 
     def values(self, keys: Iterable[str]) -> Values:
-        """Return the replica's solutions for some keys, as a VALUES block to join with."""
-        rows = (row for key in keys for row in self._rows_of(key))
+        """Return the replica's solutions for some keys, as a VALUES block to join with.
+
+        The solutions of these keys stay cached, and no others.
+        """
+        self._rows = {key: self._rows_of(key) for key in keys}
+        rows = (row for found in self._rows.values() for row in found)
         return Values(tuple(map(Variable, self.part.variables)), tuple(rows))
 
     def snapshot(self) -> bytes:
@@ -96,9 +100,8 @@ class ReplicaJoin:
         self._rows.clear()
 
     def _rows_of(self, key: str) -> tuple[Row, ...]:
-        if key not in self._rows:
-            self._rows[key] = tuple(map(self._row, self._store.solutions(key)))
-        return self._rows[key]
+        known = self._rows.get(key)
+        return tuple(map(self._row, self._store.solutions(key))) if known is None else known
 
     def _row(self, solution: Solution) -> Row:
         return tuple(

@@ -16,7 +16,10 @@ from acquatop.app.serve.redaction import public_text
 
 @dataclass(frozen=True)
 class KeptAnswer(Event):
-    """An answer as an event; its id is the time at which its window closes."""
+    """An answer as an event: its id is the time at which its window closes, its part the window.
+
+    Several windows may close at the same time.
+    """
 
     answer: Answer | None = None
 
@@ -29,9 +32,8 @@ def kept_answer(answer: Answer) -> KeptAnswer:
     """Return the event for an answer, without paths of this machine."""
     if answer.failure is not None:
         answer = replace(answer, failure=public_text(answer.failure))
-    return KeptAnswer(
-        answer.closes_ms, "answer", json_line(answer.to_json()).rstrip(b"\n"), answer=answer
-    )
+    data = json_line(answer.to_json()).rstrip(b"\n")
+    return KeptAnswer(answer.closes_ms, "answer", data, answer.window, answer=answer)
 
 
 def answer_sink(take: Callable[[KeptAnswer], None]) -> CallbackSink:

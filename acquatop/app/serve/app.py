@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from acquatop.app.serve.answers import KeptAnswer
 from acquatop.app.serve.bounded_executor import BoundedExecutor
+from acquatop.app.serve.channel import EventId
 from acquatop.app.serve.formats import FORMATS, JSON, TABLES, chosen
 from acquatop.app.serve.guard import Guard
 from acquatop.app.serve.http_metrics import Meters
@@ -88,15 +89,14 @@ class Api:
         self._limits = limits
         self._readers = Readers(limits, meters=meters, clock=clock)
         self._starts = BoundedExecutor(
-            "starts",
             threads=1,
             most=limits.waiting,
             within=limits.change_seconds,
             busy=ENGINE_BUSY,
         )
-        self._ends = BoundedExecutor("ends", threads=4, most=limits.waiting)
+        self._ends = BoundedExecutor(threads=4, most=limits.waiting)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._studies = BoundedExecutor("studies", threads=2, most=limits.waiting)
+        self._studies = BoundedExecutor(threads=2, most=limits.waiting)
         self._page = Page.load()
 
     def routes(self) -> list[Route]:
@@ -139,9 +139,6 @@ class Api:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._service.bell.detach()
-            self._starts.close()
-            self._ends.close()
-            self._studies.close()
 
     async def _tell_items(self, seconds: float) -> None:
         while True:
@@ -254,8 +251,8 @@ class Api:
         """Return the answer of the window that closes at a time."""
         served = _said(self._service.query, request.path_params["id"])
         is_for_people = _is_for_people(request)
-        closes = request.path_params["closes"]
-        kept = served.answers.find(int(closes)) if _is_whole(closes) else None
+        id = EventId.parse(request.path_params["closes"])
+        kept = None if id is None else served.answers.find(id)
         if kept is None:
             raise Problem("not-found", "no such answer is kept")
         return await self._written(request, kept, is_for_people)
@@ -436,9 +433,8 @@ def _is_for_people(request: Request) -> bool:
     return given[0] == "true"
 
 
-def _last_event(request: Request) -> int | None:
-    given = request.headers.get("last-event-id", "").strip()
-    return int(given) if _is_whole(given) else None
+def _last_event(request: Request) -> EventId | None:
+    return EventId.parse(request.headers.get("last-event-id", "").strip())
 
 
 # Errors -------------------------------------------------------------------------------------------

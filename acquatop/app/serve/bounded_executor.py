@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
 
 from acquatop.app.serve.problems import Problem
+from replica.workers import Workers
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+
+_HAND_OVER = 10.0
+"""Most seconds from the end of a thread's work until it takes more: usually microseconds."""
 
 
 class BoundedExecutor:
     """Some threads with a bounded queue; work beyond the bound is refused at once.
 
-    Waiting work is refused if no other is done within ``within`` seconds.
+    Waiting work is refused if no other is done within ``within`` seconds. The process may end while
+    work is under way: its threads are daemons.
     """
 
     def __init__(
-        self, name: str, *, threads: int, most: int, within: float | None = None, busy: str = ""
+        self, *, threads: int, most: int, within: float | None = None, busy: str = ""
     ) -> None:
         self._free = asyncio.Semaphore(threads)
         self._within = within
         self._busy = busy
         self._done = 0
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"acquatop-{name}")
+        # Twice as many: a thread is free a moment after its work is done.
+        self._pool = Workers(2 * threads)
         self._threads = threads
         self._most = most
         self._waiting = 0
@@ -43,14 +49,36 @@ class BoundedExecutor:
         self._waiting += 1
         try:
             await self._wait()
-            try:
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._pool, lambda: work(*args, **more))
-            finally:
-                self._done += 1
-                self._free.release()
+            return await self._run(lambda: work(*args, **more))
         finally:
             self._waiting -= 1
+
+    async def _run(self, work: Callable[[], Result]) -> Result:
+        """Return the result of some work, done in a thread that is free."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+
+        def run() -> None:
+            try:
+                result = work()
+            except BaseException as error:
+                tell(future.set_exception, error)
+            else:
+                tell(future.set_result, result)
+
+        def tell(settle: Callable[[Any], None], outcome: Any) -> None:
+            with suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(end, settle, outcome)
+
+        def end(settle: Callable[[Any], None], outcome: Any) -> None:
+            self._done += 1
+            self._free.release()
+            if not future.done():  # else nobody waits any more
+                settle(outcome)
+
+        self._pool.reserve(_HAND_OVER)
+        self._pool.start(run)
+        return await future
 
     async def _wait(self) -> None:
         """Wait for a free thread, as long as work gets done."""
@@ -65,7 +93,3 @@ class BoundedExecutor:
             if not acquiring.cancel():
                 self._free.release()
             raise
-
-    def close(self) -> None:
-        """Take no more work, and drop the queue."""
-        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from bisect import bisect_right
@@ -10,23 +11,26 @@ from collections import deque
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from acquatop.app.serve.notifier import Notifier
 from replica.clocks import Clock
+
+_ID = re.compile(r"(-?[0-9]{1,16})(?:\.(-?[0-9]{1,16}))?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Event:
     """Event with an id to resume from, a kind, and data, which is one line of JSON.
 
-    ``number`` counts the events of its channel from 1. ``at`` is the time at which it was put
-    there.
+    ``part`` tells events of one id apart, in their order. ``number`` counts the events of its
+    channel from 1. ``at`` is the time at which it was put there.
     """
 
     id: int
     kind: str
     data: bytes
+    part: int | None = None
     number: int = 0
     at: float = 0.0
 
@@ -38,16 +42,45 @@ class Event:
     @cached_property
     def frame(self) -> bytes:
         """The event as a server-sent event; built once for all its readers."""
-        return frame(self.kind, self.data, self.id)
+        return frame(self.kind, self.data, str(EventId(self.id, self.part)))
+
+    @property
+    def place(self) -> EventId:
+        """The event's place in its channel."""
+        return EventId(self.id, self.part or 0)
 
 
-def frame(kind: str, data: bytes, id: int | None = None) -> bytes:
+class EventId(NamedTuple):
+    """Id of an event, and the part of it; without a part it stands for all parts.
+
+    >>> str(EventId(7)), str(EventId(7, 2)), EventId.parse("-7.2"), EventId.parse("7,2")
+    ('7', '7.2', EventId(id=-7, part=2), None)
+    """
+
+    id: int
+    part: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> EventId | None:
+        """Return the id that a text is, or None."""
+        found = _ID.fullmatch(text)
+        return None if found is None else cls(int(found[1]), int(found[2]) if found[2] else None)
+
+    def __str__(self) -> str:
+        return str(self.id) if self.part is None else f"{self.id}.{self.part}"
+
+    def covers(self, place: EventId) -> bool:
+        """Return True if a reader of this event has read that of a place."""
+        return place <= self if self.part is not None else place.id <= self.id
+
+
+def frame(kind: str, data: bytes, id: str | None = None) -> bytes:
     r"""Return a server-sent event; its data must be one line.
 
-    >>> frame("missed", b'{"answers": 2}'), frame("answer", b"{}", 7)
-    (b'event: missed\ndata: {"answers": 2}\n\n', b'id: 7\nevent: answer\ndata: {}\n\n')
+    >>> frame("missed", b'{"answers": 2}'), frame("answer", b"{}", "7.1")
+    (b'event: missed\ndata: {"answers": 2}\n\n', b'id: 7.1\nevent: answer\ndata: {}\n\n')
     """
-    head = b"" if id is None else b"id: %d\n" % id
+    head = b"" if id is None else b"id: %s\n" % id.encode()
     return b"%sevent: %s\ndata: %s\n\n" % (head, kind.encode(), data)
 
 
@@ -67,9 +100,9 @@ class Channel(Generic[EventT]):
     """Bounded buffer of the newest events; a reader is only a number, the last event it has read.
 
     A reader costs no memory here and slows nobody down. Events that it does not read in time are
-    dropped, and counted as missed. An event replaces those whose ``id`` is not smaller, such as an
-    answer that is emitted again after a crash. Putting is O(1) amortised, in any thread. Waiting is
-    for the event loop's.
+    dropped, and counted as missed. An event replaces those whose place is not before its own, such
+    as an answer that is emitted again after a crash. Putting is O(1) amortised, in any thread.
+    Waiting is for the event loop's.
 
     >>> channel = Channel(Notifier(), most=2, most_bytes=100)
     >>> for at in (10, 20, 30):
@@ -77,7 +110,8 @@ class Channel(Generic[EventT]):
     >>> news = channel.after(0)
     >>> [event.id for event in news.events], news.missed
     ([20, 30], 1)
-    >>> channel.number_of(20), [event.id for event in channel.after(channel.number_of(20)).events]
+    >>> number = channel.number_of(EventId(20))
+    >>> number, [event.id for event in channel.after(number).events]
     (2, [30])
     """
 
@@ -106,7 +140,7 @@ class Channel(Generic[EventT]):
         An event that exceeds the limit of bytes is not kept, and counts as missed.
         """
         with self._lock:
-            while self._events and self._events[-1].id >= event.id:
+            while self._events and self._events[-1].place >= event.place:
                 self._bytes -= self._events.pop().size
             self._last += 1
             self._events.append(replace(event, number=self._last, at=self._clock()))
@@ -143,22 +177,27 @@ class Channel(Generic[EventT]):
                 events, max(0, first - number - 1), events[-1].number if events else self._last
             )
 
-    def number_of(self, id: int) -> int:
-        """Return the number to resume after for a reader of the event with an id; 0 if unknown."""
+    def number_of(self, read: EventId) -> int:
+        """Return the number to resume after for a reader of an event; 0 if it is unknown."""
         with self._lock:
-            if not self._events or id > self._events[-1].id:
+            if not self._events or read.id > self._events[-1].id:
                 return 0
-            return next((each.number for each in reversed(self._events) if each.id <= id), 0)
+            events = reversed(self._events)
+            return next((each.number for each in events if read.covers(each.place)), 0)
 
     def newest(self) -> EventT | None:
         """Return the newest event that is kept, or None."""
         with self._lock:
             return self._events[-1] if self._events else None
 
-    def find(self, id: int) -> EventT | None:
-        """Return the event with an id if it is kept, else None. O(events kept)."""
+    def find(self, id: EventId) -> EventT | None:
+        """Return the event with an id if it is kept, the last of all its parts; else None.
+
+        O(events kept).
+        """
         with self._lock:
-            return next((each for each in self._events if each.id == id), None)
+            events = (each for each in reversed(self._events) if each.id == id.id)
+            return next((each for each in events if id.part in (None, each.part)), None)
 
     # In the event loop ----------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ class Client:
 
         If the connection is lost or the service is restarted, it reconnects after a pause and
         resumes. ``last`` is the id of the event that was read last: the time at which its window
-        closes.
+        closes, in milliseconds, alone or with a dot and the window's index.
         """
         pause = _FIRST_PAUSE
         while True:

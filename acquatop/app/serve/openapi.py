@@ -174,7 +174,8 @@ def _answers() -> Document:
                     "closes",
                     "path",
                     {"type": "string", "minLength": 1},
-                    "When its window closes, in ms",
+                    "When its window closes, in ms; of several that close then the last, "
+                    "or with a dot and the window's index that one",
                 ),
                 known,
                 people,

@@ -129,8 +129,16 @@ class EventStream:
     async def _send_all(self, start: Message, send: Send) -> None:
         await send(start)
 
+        given = 0
+
         async def give(body: bytes) -> None:
+            nonlocal given
             await send({"type": "http.response.body", "body": body, "more_body": True})
+            given += 1
+            if given % AT_ONCE == 0:
+                # The event loop gets a turn to note that the reader has gone: asyncio logs each
+                # further attempt to write to a lost connection.
+                await asyncio.sleep(0)
 
         # The head is sent with the first body, and the first event may be far off.
         await give(SIGN_OF_LIFE)

@@ -215,13 +215,20 @@ class QueryService:
         self._announce(served)
 
     def stop(self) -> None:
-        """End the event streams, and stop the engine; registrations stay. Safe to call again."""
+        """End the event streams, and stop the engine; registrations stay. Safe to call again.
+
+        A registration that waits for a remote is not waited for: it fails once the remote replies.
+        """
         self.is_ready = False
         self.events.close()
         for served in self.queries():
             served.answers.close()
-        with self._turn:
+        is_alone = self._turn.acquire(timeout=self.limits.change_seconds)
+        try:
             self._engine.stop()
+        finally:
+            if is_alone:
+                self._turn.release()
 
     def need_ready(self) -> None:
         """Raise :class:`Refused` unless changes are possible now."""

@@ -16,6 +16,9 @@ class BoundedLabels:
     ['a', 'b', 'other', 'a']
     >>> labels("t", "c")
     'c'
+    >>> labels.forget("s")
+    >>> labels("s", "c")
+    'c'
     """
 
     def __init__(self, limit: int, *, longest: int = 120) -> None:
@@ -32,3 +35,7 @@ class BoundedLabels:
                 return OTHER
             known.add(short)
         return short
+
+    def forget(self, group: str) -> None:
+        """Forget the labels of a group."""
+        self._known.pop(group, None)

@@ -164,10 +164,22 @@ class Log:
             self.say(Level.INFO, "snapshots", **facts, times=times)
 
     def query(self, name: str, state: QueryState) -> None:
-        """Log a change of a query's state."""
+        """Log a change of a query's state; forget a removed query, to keep memory bounded."""
+        if state is QueryState.REMOVED:
+            self._forget(name)
         self.say(
             Level.ERROR if state is QueryState.FAILED else Level.INFO, f"query_{state}", query=name
         )
+
+    def _forget(self, query: str) -> None:
+        """Write the pending totals of a query, and forget what is known of it."""
+        with self._lock:
+            rest = self._seldom.forget(lambda kind: kind[0] in _OF_QUERIES and kind[1] == query)
+            for event in _OF_QUERIES:
+                self._reasons.forget(f"{event} {query}")
+            self._failing.discard(query)
+        for (event, about, reason), total in rest.items():
+            self._tell(event, about, reason, total)
 
     def failed(self, where: str, error: BaseException) -> None:
         """Log an error."""
@@ -223,6 +235,7 @@ _SUMS = {
     "unanswered": (Level.WARNING, "query", "times"),
 }
 """For each event that is added up: its level, and the fields for its subject and its count."""
+_OF_QUERIES = [event for event, (_, subject, _) in _SUMS.items() if subject == "query"]
 
 
 def told(error: BaseException) -> dict[str, Any]:

@@ -271,6 +271,8 @@ class Metrics:
         if state is QueryState.REMOVED:
             for metric in self._of_queries:
                 metric.remove_by_labels({"query": name})
+            with self._lock:
+                self._rejected_reasons.forget(name)
 
     def failed(self, where: str, error: BaseException) -> None:
         """Count an error by the kind of its place: a stream, a query, a sink."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
 from replica.clocks import Clock
@@ -40,6 +40,12 @@ class ThrottledCounter(Generic[Key]):
         self._sums.pop(kind, None)
         self._told[kind] = now
         return total
+
+    def forget(self, is_gone: Callable[[Key], bool]) -> dict[Key, int]:
+        """Forget some kinds; return their counts that have not been reported yet. O(kinds)."""
+        for kind in [each for each in self._told if is_gone(each)]:
+            del self._told[kind]
+        return {kind: self._sums.pop(kind) for kind in list(self._sums) if is_gone(kind)}
 
     def rest(self) -> Iterator[tuple[Key, int]]:
         """Yield the counts that have not been reported yet, and forget them."""

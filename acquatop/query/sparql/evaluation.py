@@ -87,7 +87,13 @@ class SparqlEvaluation:
         self._graphs = [_graph(store, bound, number) for number in range(len(bound.windows))]
         windows = [graph.name for graph in self._graphs]
         plan = bound.plan
-        self._evaluator = Evaluator(plan.query, store.engine, windows=windows, remotes=plan.remotes)
+        try:
+            self._evaluator = Evaluator(
+                plan.query, store.engine, windows=windows, remotes=plan.remotes
+            )
+        except BaseException:
+            store.close()  # its engine may run already
+            raise
         joins = _joins(
             bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms
         )

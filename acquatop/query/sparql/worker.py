@@ -8,19 +8,24 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Mapping
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from acquatop.errors import EvaluationError
 from acquatop.query.sparql.content import StoreContent
 from acquatop.query.sparql.engine import EngineFunction, LocalEngine
+from acquatop.query.sparql.message_channel import MessageChannel
 
-_CONNECTION, _LIFELINE = 1, 2
+_SOCKET, _LIFELINE = 1, 2
 """Positions of the numbers of the open files among the arguments."""
+
+
+BEGUN = "begun"
+"""First reply to a request whose result is wanted."""
 
 
 class _TooLargeError(Exception):
@@ -74,22 +79,25 @@ class ServedEngine:
             raise _TooLargeError(size)
 
 
-def serve(connection: Connection, served: ServedEngine) -> None:
-    """Serve requests until the connection ends.
+def serve(channel: MessageChannel, served: ServedEngine) -> None:
+    """Serve requests until the channel ends.
 
-    A request is a method, its arguments, and whether the result is wanted. The failure of a request
-    whose result is not wanted is the reply to the next one.
+    A request is a method, its arguments, and whether the result is wanted. It then has two replies:
+    that it has begun, and its result. The failure of a request whose result is not wanted is the
+    result of the next one.
     """
     failure: tuple[str, Any] | None = None
     while True:
         try:
-            method, arguments, is_wanted = connection.recv()
+            method, arguments, is_wanted = channel.receive()
         except (EOFError, OSError):
             return
+        if is_wanted:
+            channel.send(BEGUN)
         reply = failure or _reply(served, method, arguments)
         failure = None if is_wanted or reply[0] == "done" else reply
         if is_wanted:
-            connection.send(reply)
+            channel.send(reply)
 
 
 def _reply(served: ServedEngine, method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
@@ -120,11 +128,12 @@ def _end_with(lifeline: int) -> None:
 
 
 def main() -> None:
-    """Serve the connection whose number is given, as long as the lifeline is open."""
+    """Serve the socket whose number is given, as long as the lifeline is open."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lifeline = int(sys.argv[_LIFELINE])
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-    serve(Connection(int(sys.argv[_CONNECTION])), ServedEngine())
+    line = socket.socket(fileno=int(sys.argv[_SOCKET]))
+    serve(MessageChannel(line), ServedEngine())
 
 
 if __name__ == "__main__":

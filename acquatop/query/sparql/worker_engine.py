@@ -7,10 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,19 @@ from acquatop.catalog.evaluation_limits import EvaluationLimits
 from acquatop.errors import EnvironmentProblem, EvaluationError, EvaluationLost
 from acquatop.query.sparql.content import StoreContent
 from acquatop.query.sparql.engine import EngineFunction, Graphs
+from acquatop.query.sparql.last_words import LastWords
+from acquatop.query.sparql.message_channel import MessageChannel, MissedDeadlineError
+from acquatop.query.sparql.worker import BEGUN
 
 _WORKER = "acquatop.query.sparql.worker"
 _PATIENCE = 5.0
 """Seconds in which a process that has closed its connection has ended."""
 _OUT_OF_MEMORY = ("memory allocation of", "MemoryError")
 """Last words of the SPARQL engine, and of Python, if a process ends for lack of memory."""
+
+
+class _NotBegunError(Exception):
+    """Worker that has ended before it began a request."""
 
 
 class WorkerEngine:
@@ -83,26 +89,22 @@ class WorkerEngine:
         if worker is not None:
             worker.end()
 
-    def _tell(self, method: str, *arguments: Any) -> None:
+    def _tell(self, method: str, *arguments: Any, until: float | None = None) -> None:
+        """Send a request without a result; the next worker starts with the present content."""
         worker = self._worker
         try:
             if worker is not None:
-                worker.connection.send((method, arguments, False))
+                worker.channel.send((method, arguments, False), until or self._deadline())
         except OSError:
-            self._drop(_PATIENCE)  # the next worker starts with the present content
+            self._drop(_PATIENCE)
+        except MissedDeadlineError:
+            self._drop()
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._limits.seconds
 
     def _ask(self, method: str, *arguments: Any) -> Any:
-        worker = self._sent(method, *arguments)
-        try:
-            if not worker.connection.poll(self._limits.seconds):
-                self._drop()
-                raise EvaluationLost(
-                    "time",
-                    f"the evaluation took longer than the {self._limits.seconds:g} s that it may",
-                )
-            kind, result = worker.connection.recv()
-        except (EOFError, OSError):
-            raise self._lost(worker) from None
+        kind, result = self._reply((method, arguments, True))
         if kind == "large":
             raise EvaluationLost(
                 "result",
@@ -116,22 +118,44 @@ class WorkerEngine:
             raise EvaluationError(result)
         return result
 
-    def _sent(self, method: str, *arguments: Any) -> _Worker:
-        """Send a request to the worker, or to another one if it has ended meanwhile."""
+    def _reply(self, request: tuple[str, Any, bool]) -> tuple[str, Any]:
+        """Return the reply to a request, of another worker if this one ends before it begins.
+
+        The limit of time covers filling a worker, the evaluation, and its result.
+        """
+        until = self._deadline()
         worker = self._worker
         if worker is not None:
             try:
-                worker.connection.send((method, arguments, True))
-                return worker
-            except OSError:
+                return self._exchanged(worker, request, until)
+            except _NotBegunError:
                 self._drop()
-        worker = self._started()
+        worker = self._started(until)
         try:
-            worker.connection.send((method, arguments, True))
-        except OSError:
+            return self._exchanged(worker, request, until)
+        except _NotBegunError:
             # It has ended while it was filled: the content alone may be too large.
             raise self._lost(worker) from None
-        return worker
+
+    def _exchanged(
+        self, worker: _Worker, request: tuple[str, Any, bool], until: float
+    ) -> tuple[str, Any]:
+        has_begun = False
+        try:
+            worker.channel.send(request, until)
+            has_begun = worker.channel.receive(until) == BEGUN
+            reply: tuple[str, Any] = worker.channel.receive(until)
+        except MissedDeadlineError:
+            self._drop()
+            raise EvaluationLost(
+                "time",
+                f"the evaluation took longer than the {self._limits.seconds:g} s that it may",
+            ) from None
+        except (EOFError, OSError):
+            if not has_begun:
+                raise _NotBegunError from None
+            raise self._lost(worker) from None
+        return reply
 
     def _lost(self, worker: _Worker) -> EvaluationLost:
         """Return the error for a worker that has ended, after dropping it."""
@@ -139,7 +163,7 @@ class WorkerEngine:
         self._drop()
         return EvaluationLost(*reason)
 
-    def _started(self) -> _Worker:
+    def _started(self, until: float) -> _Worker:
         worker = _Worker(self._limits.memory_bytes)
         with self._lock:
             if self._is_closed:
@@ -147,8 +171,8 @@ class WorkerEngine:
                 raise EvaluationError("the query has been closed")
             self._worker = worker
         limits = self._limits
-        self._tell("start", limits.memory_bytes, limits.result_bytes, self._functions)
-        self._tell("renew", self._content())
+        self._tell("start", limits.memory_bytes, limits.result_bytes, self._functions, until=until)
+        self._tell("renew", self._content(), until=until)
         return worker
 
     def _drop(self, patience: float = 0.0) -> None:
@@ -165,13 +189,13 @@ class _Worker:
         self._memory_bytes = memory_bytes
         ours, theirs = socket.socketpair()
         lifeline, self._lifeline = os.pipe()
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
+        self._said = LastWords()
         try:
             self._process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-P", "-m", _WORKER, str(theirs.fileno()), str(lifeline)],
                 stdin=subprocess.DEVNULL,
-                stdout=self._said,
-                stderr=self._said,
+                stdout=self._said.writing,
+                stderr=self._said.writing,
                 pass_fds=(theirs.fileno(), lifeline),
                 env={**os.environ, "PYTHONPATH": _search_path(), "RUST_BACKTRACE": "0"},
                 start_new_session=True,
@@ -186,7 +210,8 @@ class _Worker:
         finally:
             theirs.close()
             os.close(lifeline)
-        self.connection = Connection(ours.detach())
+            os.close(self._said.writing)
+        self.channel = MessageChannel(ours, self._said)
         self._lock = threading.Lock()
         self._ended: tuple[str, str] | None = None
 
@@ -212,9 +237,8 @@ class _Worker:
             self._process.kill()
             self._process.wait()
             how = "was ended"
-        said = _last_words(self._said.fileno())
-        self._said.close()
-        self.connection.close()
+        said = self._said.close()
+        self.channel.close()
         os.close(self._lifeline)
         if any(each in said for each in _OUT_OF_MEMORY):
             return "memory", _too_large(self._memory_bytes)
@@ -232,13 +256,6 @@ def _too_large(memory_bytes: int) -> str:
 
 def _code(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
-
-
-def _last_words(file: int) -> str:
-    """Return the end of what a process has said, in one line of at most 300 characters."""
-    size = os.fstat(file).st_size
-    text = os.pread(file, 1000, max(0, size - 1000)).decode(errors="replace")
-    return " ".join(text.split())[-300:]
 
 
 def _pickled(functions: Mapping[str, EngineFunction]) -> bytes:

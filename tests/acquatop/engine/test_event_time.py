@@ -34,7 +34,6 @@ from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.late_finder import TOO_FAR_AHEAD, LateFinder
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, bind_query
-from acquatop.plan.grouping import evaluation_key
 from acquatop.query.contract import Evaluation
 from acquatop.query.count_windows import CountedEvaluation
 from acquatop.query.evaluation import TopKEvaluation
@@ -174,8 +173,7 @@ class Desk(Silent):
         bound = bind_query(PREFIX + text, self.catalog, name=name)
         sinks = [CallbackSink(sink or self.answers.append)]
         query = self.queries.add(bound, text, sinks, 0, leave=self.leave).query
-        slot = EvaluationSlot(evaluation_key(bound), work_of(bound))
-        self.slots.add(slot, query)
+        slot = self.slots.assign(query, bound, ())
         for stream in bound.streams:
             assert self.streams[stream.iri.removeprefix(NS)].join(slot, bound)
         return query

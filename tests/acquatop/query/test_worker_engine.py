@@ -19,6 +19,7 @@ from acquatop.query.sparql import quad_store
 from acquatop.query.sparql.engine import Graphs, LocalEngine, SparqlEngine
 from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.functions import called_functions
+from acquatop.query.sparql.last_words import LastWords
 from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.query.sparql.worker_engine import WorkerEngine
 from rspql.parser import parse
@@ -220,6 +221,55 @@ def test_a_worker_that_is_killed_in_an_evaluation_costs_this_answer(
     assert count(store.engine) == 300
 
 
+def test_a_worker_that_is_killed_before_an_evaluation_begins_costs_nothing(
+    opened: Callable[..., QuadStore],
+) -> None:
+    store = opened()
+    assert count(store.engine) == 300
+    worker = worker_of(store)
+    os.kill(worker, signal.SIGSTOP)
+    threading.Timer(0.3, os.kill, (worker, signal.SIGKILL)).start()
+    assert count(store.engine) == 300
+    assert worker_of(store) != worker
+
+
+def test_the_limit_of_time_covers_what_a_worker_is_filled_with(
+    opened: Callable[..., QuadStore],
+) -> None:
+    store = opened(EvaluationLimits(seconds=5.0))
+    count(store.engine)
+    worker = worker_of(store)
+    os.kill(worker, signal.SIGSTOP)
+    store.change(WINDOW, [], [f"<urn:t{at}> <urn:p> <urn:o{at}> ." for at in range(100_000)])
+    until(lambda: not is_alive(worker))
+
+
+def test_what_functions_print_is_read_and_only_its_end_is_kept(
+    opened: Callable[..., QuadStore],
+) -> None:
+    def talkative(value: object) -> object:
+        os.write(1, b"x" * 10_000)
+        return value
+
+    before = _temporary_files()
+    store = opened(functions={"urn:talkative": talkative})
+    text = "SELECT (COUNT(<urn:talkative>(?s)) AS ?n) { GRAPH <urn:w> { ?s ?p ?o } }"
+    assert b'"300"' in store.engine.select(text, GRAPHS)
+    assert _temporary_files() == before
+
+
+def test_the_end_of_what_was_printed_is_said() -> None:
+    words = LastWords()
+    with os.fdopen(words.writing, "wb", buffering=0) as printed:
+        for _ in range(100):
+            printed.write(b"x" * 1_000)
+            words.read()
+        printed.write(b"\nthe last\nwords")
+    said = words.close()
+    assert said.endswith("x the last words")
+    assert len(said) == 300
+
+
 def test_closing_ends_an_evaluation_under_way_and_the_worker(
     opened: Callable[..., QuadStore],
 ) -> None:
@@ -272,6 +322,11 @@ def test_a_worker_ends_with_the_process_that_asked_even_in_an_evaluation() -> No
     parent.kill()
     parent.wait()
     until(lambda: not is_alive(worker))
+
+
+def _temporary_files() -> set[str]:
+    links = (str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_file())
+    return {each for each in links if each.endswith("(deleted)")}
 
 
 def _children(process: int) -> list[int]:

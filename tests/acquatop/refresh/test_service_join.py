@@ -71,6 +71,27 @@ def test_all_that_is_known_becomes_a_block_of_values() -> None:
     assert one.values(["<urn:a>"]).rows == ()
 
 
+def test_solutions_stay_parsed_for_the_keys_of_the_last_answer_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, store = join("TSM")
+    keys = [f"<urn:{at}>" for at in range(100)]
+    store.put(keys, [{"k": key, "v": integer(1)} for key in keys], now=1.0)
+    parsed: list[str] = []
+    solutions = store.solutions
+
+    def noted(key: str) -> object:
+        parsed.append(key)
+        return solutions(key)
+
+    monkeypatch.setattr(store, "solutions", noted)
+    for key in (*keys, keys[-1]):
+        one.values([key])
+    assert parsed == keys
+    one.values(keys[:1])
+    assert parsed[-1] == keys[0], "else one object per key that was ever asked for stays"
+
+
 @pytest.mark.parametrize(
     ("pattern", "is_bound"),
     [

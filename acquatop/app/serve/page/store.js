@@ -1,6 +1,6 @@
 // State of the queries. Memory is bounded: one answer, two rankings and some numbers per query.
 
-import { isAfter, total } from "./words.js";
+import { follows, total } from "./words.js";
 
 export const WINDOWS = 60;
 
@@ -14,10 +14,10 @@ class Query {
     this.hasPast = false;
   }
 
-  /** Add an answer; it replaces the last one if its window closes no later. */
+  /** Add an answer; it replaces the last one unless its window follows. */
   take(answer) {
     const before = this.answer;
-    if (before !== null && !isAfter(answer.window.closes, before.window.closes)) this.points.pop();
+    if (before !== null && !follows(answer.window, before.window)) this.points.pop();
     else this.before = this.ranks;
     const keys = keysOf(answer.results);
     const ranks = new Map(answer.results.map((row, at) => [keys[at], row.rank]));
@@ -34,7 +34,7 @@ class Query {
     const [newest, ranks] = [this.answer, this.ranks];
     [this.answer, this.ranks, this.points] = [null, new Map(), []];
     answers.forEach((each) => this.take(each));
-    if (newest !== null && (this.answer === null || isAfter(newest.window.closes, this.answer.window.closes))) {
+    if (newest !== null && (this.answer === null || follows(newest.window, this.answer.window))) {
       this.take(newest);
     }
     if (this.answer === null) this.ranks = ranks;

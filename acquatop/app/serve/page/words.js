@@ -36,8 +36,12 @@ export const waitsFor = (waiting) =>
   waiting ? `Waiting: ${[waiting.text, waiting.remedy].filter(Boolean).join("; ")}.` : "";
 
 /** Return true if an instant is after another. For years from 1 on, also of five digits. */
-export const isAfter = (instant, other) =>
+const isAfter = (instant, other) =>
   instant.length === other.length ? instant > other : instant.length > other.length;
+
+/** Return true if a window closes after another, or at the same time with a later number. */
+export const follows = (window, other) =>
+  isAfter(window.closes, other.closes) || (window.closes === other.closes && window.index > other.index);
 
 export const percent = (part) => `${Math.round(100 * part)} %`;
 

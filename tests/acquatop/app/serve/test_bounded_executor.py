@@ -14,7 +14,7 @@ from tests.support.staged import LIMIT
 
 def test_who_waits_is_refused_only_if_nothing_gets_done() -> None:
     async def run() -> None:
-        desk = BoundedExecutor("test", threads=1, most=10, within=0.1, busy="one takes long")
+        desk = BoundedExecutor(threads=1, most=10, within=0.1, busy="one takes long")
         go_on = threading.Event()
         first = asyncio.create_task(desk.do(go_on.wait, LIMIT))
         await asyncio.sleep(0)
@@ -23,6 +23,5 @@ def test_who_waits_is_refused_only_if_nothing_gets_done() -> None:
         go_on.set()
         assert await first
         assert await asyncio.gather(*(desk.do(lambda: 1) for _ in range(10))) == [1] * 10
-        desk.close()
 
     asyncio.run(run())

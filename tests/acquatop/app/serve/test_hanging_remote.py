@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -80,3 +81,20 @@ def test_nobody_waits_for_a_registration_that_waits_for_a_remote(
             assert "second" not in listed
             connection.close()
             child.kill()
+
+
+@pytest.mark.slow
+def test_a_service_ends_while_a_registration_waits_for_a_remote(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with hanging() as remote, ThreadPoolExecutor(1) as pool:
+        endpoint = f"http://127.0.0.1:{remote.getsockname()[1]}/query"
+        (tmp_path / "catalog.toml").write_text(catalog_text(endpoint=endpoint))
+        with serving(world) as (child, client):
+            url = client.url + "/queries"
+            slow = pool.submit(requests.post, url, query_text(), headers=RSPQL, timeout=100)
+            connection, _ = remote.accept()
+            with connection:
+                child.send_signal(signal.SIGTERM)
+                # Its readers have five seconds to leave; the remote hangs for thirty.
+                assert child.wait(2 * SOON) == 0
+            assert slow.exception() is not None or slow.result().status_code >= 500

@@ -230,3 +230,18 @@ def test_a_watermark_that_stands_still_is_told_now_and_then(world: World) -> Non
     assert (first["level"], first["stream"], first["watermark_ms"]) == ("warning", "s", 5)
     assert (first["records"], first["main"]) == ({"late": 3, "bad": 1}, "late")
     assert (first["seconds"], second_line["seconds"]) == (60, 70)
+
+
+def test_a_removed_query_is_forgotten_once_its_totals_are_said(world: World) -> None:
+    def reject(reason: str) -> None:
+        counts = Counts(rejected={reason: 1})
+        world.log.answer(AnswerSeen(answer=replace(NOTHING, query="q", counts=counts)))
+
+    for at in range(REASONS):
+        reject(f"old {at}")
+    reject("old 0")
+    world.log.query("q", QueryState.REMOVED)
+    assert [line["event"] for line in world.lines()][-2:] == ["rejected", "query_removed"]
+    reject("new")
+    reject("old 0")
+    assert [line["reason"] for line in world.said("rejected")][-3:] == ["old 0", "new", "old 0"]

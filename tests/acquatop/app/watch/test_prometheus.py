@@ -173,6 +173,16 @@ def test_a_query_that_is_removed_leaves_no_line_behind() -> None:
     assert value(metrics, "query_changes_total", state="removed") == 1
 
 
+def test_reasons_of_a_removed_query_do_not_count_for_its_successor() -> None:
+    metrics = Metrics()
+    for reason in (*(f"old {at}" for at in range(50)), "new"):
+        if reason == "new":
+            metrics.query("q", QueryState.REMOVED)
+        counts = Counts(rejected={reason: 1})
+        metrics.answer(AnswerSeen(answer=replace(NOTHING, query="q", counts=counts)))
+    assert value(metrics, "rejected_records_total", query="q", reason="new") == 1
+
+
 def test_reasons_without_end_are_counted_as_other_ones() -> None:
     metrics = Metrics()
     for at in range(50):
