@@ -51,10 +51,11 @@ _QUERIES = {
     "refilled": _TOP.format(
         width=80, step=200, pattern="?user :mentions ?mentions", service="refilled"
     ),
-    "sums": """SELECT ?user (SUM(?mentions) + ?followers AS ?score)
-FROM NAMED WINDOW :w ON :stream [RANGE 100s STEP 500s]
-WHERE { WINDOW :w { ?user :mentions ?mentions } SERVICE :summed { ?user :followers ?followers } }
-GROUP BY ?user ?followers ORDER BY DESC(?score) LIMIT 5""",
+    "sums": """SELECT ?user (?mentions + ?followers AS ?score)
+FROM NAMED WINDOW :w ON :stream [RANGE 100s STEP 50s]
+WHERE { WINDOW :w { SELECT ?user (SUM(?mention) AS ?mentions) { ?user :mentions ?mention }
+GROUP BY ?user } SERVICE :summed { ?user :followers ?followers } }
+ORDER BY DESC(?score) LIMIT 5""",
     "counted": """SELECT ?user (2 * ?mentions AS ?score)
 FROM NAMED WINDOW :w ON :stream [ELEMENTS 300 STEP 150]
 WHERE { WINDOW :w { ?user :mentions ?mentions } } ORDER BY DESC(?score) LIMIT 5""",
