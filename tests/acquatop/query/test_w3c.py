@@ -2,8 +2,8 @@
 
 Each is a continuous query over a window with one record, whose data are static graphs; it runs in
 an engine as users have it. An improvement fails here, too. After a look at each change, write the
-outcomes anew with ``UPDATE_FIXTURES=1 ./run test tests/acquatop/query/test_w3c.py``; ``deviations``
-are written by hand.
+outcomes anew with ``UPDATE_FIXTURES=1 ./run test tests/acquatop/query/test_w3c.py``; ``counts`` and
+``deviations`` are written by hand, and the documentation's table after them.
 
 The tests come from pip's package index, once, and are skipped if it cannot be reached.
 """
