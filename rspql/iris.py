@@ -21,17 +21,19 @@ def is_absolute(iri: str) -> bool:
 def resolve(base: str, reference: str) -> str:
     """Return a reference resolved against a base; the reference itself if there is no base.
 
+    An absolute IRI stays as it is: SPARQL resolves relative ones, and normalizes none.
+
     >>> [resolve("http://a/b/c/d;p?q", each) for each in ("g", "../g", "//g")]
     ['http://a/b/c/g', 'http://a/b/g', 'http://g']
     >>> [resolve("http://a/b/c/d;p?q", each) for each in ("?y", "#s", "g:h")]
     ['http://a/b/c/d;p?y', 'http://a/b/c/d;p?q#s', 'g:h']
+    >>> resolve("http://a/b", "http://c/./d/../e")
+    'http://c/./d/../e'
     """
-    if not base:
+    if not base or is_absolute(reference):
         return reference
-    scheme, authority, path, query, fragment = _split(reference)
+    _, authority, path, query, fragment = _split(reference)
     base_scheme, base_authority, base_path, base_query, _ = _split(base)
-    if scheme is not None:
-        return _join(scheme, authority, _without_dots(path), query, fragment)
     if authority is not None:
         return _join(base_scheme, authority, _without_dots(path), query, fragment)
     if not path:

@@ -71,6 +71,7 @@ def test_escapes_in_names_and_codepoints_anywhere() -> None:
         ("g?y/../x", "http://a/b/c/g?y/../x"),
         ("g#s/./x", "http://a/b/c/g#s/./x"),
         ("urn:a:b", "urn:a:b"),
+        ("eXAMPLE://a/./b/../c/%63", "eXAMPLE://a/./b/../c/%63"),
     ],
 )
 def test_references_are_resolved_as_rfc_3986_says(reference: str, resolved: str) -> None:
