@@ -268,11 +268,14 @@ def _judge_spending(history: History, verdict: Verdict) -> None:
 def _lives_together(history: History, service: SimulatedService) -> list[list[int]]:
     """Return the lives that must keep a limit over time together: with a ledger, successive ones.
 
-    A ledger has times of day. If the clock was set forward in a life, the next one cannot know it.
+    A boot begins with the time of day, which may have been set forward in the one before.
     """
-    together: list[list[int]] = [[0]]
-    for life in range(1, service.life + 1):
-        if service.spec.strict and life - 1 not in history.forward:
+    boots = history.boots
+    misled = {boots[life] for life in history.forward}
+    together: list[list[int]] = []
+    for life, boot in enumerate(boots):
+        goes_on = life > 0 and (boot == boots[life - 1] or boots[life - 1] not in misled)
+        if service.spec.strict and goes_on:
             together[-1].append(life)
         else:
             together.append([life])

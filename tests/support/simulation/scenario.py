@@ -372,12 +372,13 @@ def _profiles(random: Random) -> tuple[tuple[float, str], ...]:
 
 def _minimal(name: str, timeline: Timeline, random: Random) -> ServiceSpec:
     """Return a service of which the catalog says only what it must."""
+    profiles, items = _profiles(random), random.choice([1, 2, 4, 20])
     return ServiceSpec(
         name,
         timeline,
-        profiles=_profiles(random),
-        items=random.choice([1, 2, 4, 20]),
-        requests=1,
+        profiles=profiles,
+        items=items,
+        requests=items,
         block_size=100,
         concurrency=4,
         deadline=1.0,
