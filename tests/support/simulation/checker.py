@@ -389,10 +389,18 @@ def _judge_counts(history: History, verdict: Verdict) -> None:
                 lines = history.side.get(f"{stream.name}.late", b"").count(b"\n")
                 verdict.expect("late records are written", late == lines, f"{late}, {lines}")
     for stream in history.scenario.streams:
+        late = [json.loads(line) for line in _lines(history, f"{stream.name}.late")]
+        twice = len(late) - len({each["record"] for each in late})
+        verdict.expect("late records stand there once", not twice, f"{twice} of {len(late)}")
         if stream.side_outputs and f"{stream.name}.bad" in history.side:
             lines = history.side[f"{stream.name}.bad"].count(b"\n")
             right = sum(r.t is None for r in stream.records[: history.read[stream.iri]])
             verdict.expect("bad items are written once", lines == right, f"{lines} of {right}")
+
+
+def _lines(history: History, name: str) -> list[bytes]:
+    """Return the lines of a side output."""
+    return history.side.get(name, b"").splitlines()
 
 
 def _is_always_read(history: History, stream: StreamSpec) -> bool:

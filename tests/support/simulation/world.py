@@ -251,7 +251,7 @@ class World(Silent):
         for stream in self.scenario.streams:
             self.schedule.after(0.0, functools.partial(self._poll, stream.iri))
         if self.scenario.clock_jumps:
-            self.schedule.after(self._random.uniform(0.5, 3.0), self._jump)
+            self.schedule.after(self._random.choice([0.1, 1.0, 2.0, 3.0]), self._jump)
         while not self._is_done():
             self._go_on()
         return any(query.error is not None for query in self._queries.values()) and durable
