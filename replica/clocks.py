@@ -1,12 +1,42 @@
-"""Clocks of a replica: a steady time of day, and event time."""
+"""Clocks of a replica: a machine's clock, a steady time of day, and event time."""
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 Clock = Callable[[], float]
 """Clock in seconds: monotonic (:func:`time.monotonic`) for waits, a time of day to date values."""
+
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_TIME_NAMESPACE = Path("/proc/self/ns/time")
+
+
+@dataclass(frozen=True)
+class MachineClock:
+    """Clock that nobody can set, the same for all processes of one boot of a machine.
+
+    Its seconds can be compared only with those of an equal ``boot``.
+    """
+
+    boot: str
+    seconds: Clock
+
+    @classmethod
+    def of_this_machine(cls) -> MachineClock:
+        """Return the machine's clock; without a boot ID (not Linux), a clock of this process."""
+        try:
+            boot = _BOOT.read_text("ascii").strip()
+            # Containers may have clocks of their own.
+            namespace = _TIME_NAMESPACE.readlink() if _TIME_NAMESPACE.is_symlink() else ""
+        except OSError:
+            return cls(secrets.token_hex(16), time.monotonic)
+        return cls(f"{boot} {namespace}", partial(time.clock_gettime, time.CLOCK_BOOTTIME))
 
 
 class SteadyTime:

@@ -118,6 +118,7 @@ class Engine:
             random=around.random,
             recording=recording,
             wall_clock=around.wall_clock,
+            machine=around.machine,
             workers=around.workers,
             open_feed=around.open_feed,
         )

@@ -13,7 +13,7 @@ from acquatop.engine.state.folder import Folder
 from acquatop.query.kinds import OpenLimited
 from acquatop.query.sparql.worker_engine import WorkerEngine
 from acquatop.refresh.open_replicas import FeedFactory, open_feed
-from replica.clocks import Clock
+from replica.clocks import Clock, MachineClock
 from replica.workers import Workers
 
 
@@ -21,7 +21,8 @@ from replica.workers import Workers
 class Surroundings:
     """Everything that an engine takes from outside, so that a simulation can replace it.
 
-    ``clock`` measures waits, ``wall_clock`` is the time of day, and ``random`` spreads retries.
+    ``clock`` measures waits, ``wall_clock`` is the time of day, ``machine`` is the clock of the
+    machine's processes, and ``random`` spreads retries.
     ``workers`` makes the threads for the requests of one remote, ``timer`` one that advances an
     idle stream's time, ``open_feed`` a feed, ``open_sparql`` the engine for one query over whole
     windows, and ``state_folder`` gives access to the disk.
@@ -29,6 +30,7 @@ class Surroundings:
 
     clock: Clock = time.monotonic
     wall_clock: Clock = time.time
+    machine: MachineClock = field(default_factory=MachineClock.of_this_machine)
     random: Random = field(default_factory=Random)
     workers: Callable[[int], Workers] = Workers
     timer: TimerFactory = IdleTimer

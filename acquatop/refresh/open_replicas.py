@@ -24,7 +24,7 @@ from acquatop.plan.remote_query import RemoteQuery
 from acquatop.refresh.remote_recorder import RemoteRecorder
 from acquatop.refresh.service_join import is_bound_from_the_start
 from replica.access import Access
-from replica.clocks import Clock, EventTime, SteadyTime
+from replica.clocks import Clock, EventTime, MachineClock, SteadyTime
 from replica.feeds.contract import Feed
 from replica.feeds.subscription import Subscription
 from replica.http.client import HttpClient
@@ -81,6 +81,7 @@ class Replicas:
     random: Random = field(default_factory=Random)
     recording: RemoteRecorder | None = None
     wall_clock: Clock = time.time
+    machine: MachineClock = field(default_factory=MachineClock.of_this_machine)
     workers: Callable[[int], Workers] = Workers
     open_feed: FeedFactory = field(default_factory=lambda: open_feed)
     _ways: dict[str, _Way] = field(default_factory=dict)
@@ -141,7 +142,7 @@ class Replicas:
 
     def _way(self, service: Service) -> _Way:
         if service.iri not in self._ways:
-            ledger = _ledger(service)
+            ledger = self._ledger(service)
             access = Access(
                 concurrency=service.concurrency,
                 block_size=service.block_size,
@@ -163,6 +164,20 @@ class Replicas:
                 _client(service, access),
             )
         return self._ways[service.iri]
+
+    def _ledger(self, service: Service) -> Ledger | None:
+        if service.refresh.ledger is None:
+            return None
+        try:
+            return Ledger(
+                service.refresh.ledger,
+                longest_wait=min(_PATIENCE, service.refresh.budget.seconds / 4),
+                machine=self.machine,
+                wall=self.wall_clock,
+            )
+        except LedgerError as error:
+            hint = f"what is spent on <{service.iri}> has to be kept, as it is strict"
+            raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
 
     def _account(self, service: Service, query: str) -> Account:
         way, refresh = self._way(service), service.refresh
@@ -319,17 +334,6 @@ def _margin(service: Service) -> float:
     is wasted.
     """
     return min([service.timeout_seconds, *(limit.seconds / 20 for limit in service.limits)])
-
-
-def _ledger(service: Service) -> Ledger | None:
-    if service.refresh.ledger is None:
-        return None
-    try:
-        patience = min(_PATIENCE, service.refresh.budget.seconds / 4)
-        return Ledger(service.refresh.ledger, longest_wait=patience)
-    except LedgerError as error:
-        hint = f"what is spent on <{service.iri}> has to be kept, as it is strict"
-        raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
 
 
 def open_feed(source: FeedSource, reader: RecordReader, now: Clock, random: Random) -> Feed:

@@ -3,6 +3,10 @@
 A block is an Arrow batch in Arrow's IPC format, after a head with the number of its first record,
 the number of records, its length, and a checksum of the batch. It is read without an object per
 record.
+
+A commit mark is a block without records and without a batch. It is written when the block before it
+is on the disk, and the next block replaces it. So a broken block with a mark, or another block,
+behind it was damaged later. One without either was torn, and never acknowledged.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-MAGIC = b"acquatop-log 1\r\n"
+MAGIC = b"acquatop-log 2\r\n"
+_MAGIC_1 = b"acquatop-log 1\r\n"
+"""Magic of segments without commit marks."""
 _HEAD = struct.Struct(">II")
 """Head of a segment, after the magic: the lengths of its schema and of its memory.
 
@@ -40,10 +46,11 @@ class SegmentHead(NamedTuple):
     schema: pa.Schema
     memory: bytes
     length: int
+    has_marks: bool
 
 
 class BlockHead(NamedTuple):
-    """Head of a block, with its place in the segment."""
+    """Head of a block, with its place in the segment; a commit mark has no records."""
 
     byte: int
     first: int
@@ -55,6 +62,11 @@ class BlockHead(NamedTuple):
     def end(self) -> int:
         """The byte at which the next block begins."""
         return self.byte + BLOCK_HEAD + self.length
+
+    @property
+    def following(self) -> int:
+        """The number of the record after those of the block."""
+        return self.first + self.records
 
 
 def encode_head(schema: pa.Schema, memory: bytes) -> bytes:
@@ -68,7 +80,7 @@ def decode_head(content: bytes) -> SegmentHead:
     """Return the head in a segment's first bytes; raise :class:`DamageError` if it is broken."""
     start = len(MAGIC)
     lengths = content[start : start + _HEAD.size]
-    if not content.startswith(MAGIC) or len(lengths) < _HEAD.size:
+    if not content.startswith((MAGIC, _MAGIC_1)) or len(lengths) < _HEAD.size:
         raise DamageError("it does not begin as a segment does")
     columns, memory = _HEAD.unpack(lengths)
     end = start + _HEAD.size + columns + memory
@@ -76,7 +88,8 @@ def decode_head(content: bytes) -> SegmentHead:
     if len(check) < _CHECK.size or _CHECK.unpack(check) != (zlib.crc32(body),):
         raise DamageError("its head is not what was written")
     schema = pa.ipc.read_schema(pa.py_buffer(body[_HEAD.size : _HEAD.size + columns]))
-    return SegmentHead(schema, body[_HEAD.size + columns :], end + _CHECK.size)
+    memory_bytes = body[_HEAD.size + columns :]
+    return SegmentHead(schema, memory_bytes, end + _CHECK.size, content.startswith(MAGIC))
 
 
 def head_length(beginning: bytes) -> int:
@@ -106,8 +119,17 @@ def encode_block(first: int, records: pa.RecordBatch) -> list[bytes | pa.Buffer]
     (7, 2, True, True)
     """
     payload = records.serialize()
-    head = _BLOCK.pack(_MARK, first, records.num_rows, payload.size, zlib.crc32(payload))
-    return [head + _CHECK.pack(zlib.crc32(head)), payload]
+    return [_encode_block_head(first, records.num_rows, payload), payload]
+
+
+def encode_commit_mark(following: int) -> bytes:
+    """Return the mark after a block that is on the disk; ``following`` is the next record."""
+    return _encode_block_head(following, 0, b"")
+
+
+def _encode_block_head(first: int, records: int, payload: bytes | pa.Buffer) -> bytes:
+    head = _BLOCK.pack(_MARK, first, records, len(payload), zlib.crc32(payload))
+    return head + _CHECK.pack(zlib.crc32(head))
 
 
 def decode_block_head(content: bytes, byte: int) -> BlockHead | None:
@@ -120,7 +142,7 @@ def decode_block_head(content: bytes, byte: int) -> BlockHead | None:
 
 
 def blocks_in(content: bytes, byte: int) -> Iterator[BlockHead]:
-    """Yield the complete blocks that follow each other in ``content``.
+    """Yield the complete blocks and marks that follow each other in ``content``.
 
     ``byte`` is the place of ``content`` in its segment.
     """
@@ -146,10 +168,14 @@ def is_unfinished(rest: bytes) -> bool:
     return head is not None and len(rest) < head.end
 
 
-def has_block_behind(content: bytes, start: int) -> bool:
-    """Return True if a complete block begins anywhere from ``start`` on."""
+def has_block_behind(content: bytes, start: int, record: int) -> bool:
+    """Return True if a complete block or mark begins anywhere from ``start`` on.
+
+    It must be about records after ``record``: others are left from removed segments.
+    """
     while (start := content.find(_MARK, start)) >= 0:
-        if next(blocks_in(content[start:], start), None) is not None:
+        block = next(blocks_in(content[start:], start), None)
+        if block is not None and block.first > record:
             return True
         start += 1
     return False

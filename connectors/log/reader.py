@@ -63,9 +63,7 @@ class LogReader:
         taken, read = start, 0
         for span in self._whole(start, end):
             for block in self._heads(span):
-                following = Position(
-                    start.log, block.first + block.records, span.segment, block.end
-                )
+                following = Position(start.log, block.following, span.segment, block.end)
                 read += block.end - block.byte
                 too_many = rows is not None and following.record - start.record > rows
                 if (too_many or (size is not None and read > size)) and taken.record > start.record:
@@ -192,7 +190,8 @@ class LogReader:
             if end != span.end:
                 raise DamageError(f"what stands at byte {end} is not what was written")
         for block in blocks:
-            yield numbered(content, block, head.schema, span.start)
+            if block.records:
+                yield numbered(content, block, head.schema, span.start)
 
 
 def numbered(content: bytes, block: BlockHead, schema: pa.Schema, byte: int) -> pa.RecordBatch:

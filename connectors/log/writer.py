@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -14,11 +15,14 @@ import pyarrow as pa
 from connectors import ConnectorError
 from connectors.durable import sync_file, write_at
 from connectors.log.blocks import (
+    BLOCK_HEAD,
     BlockHead,
     DamageError,
+    SegmentHead,
     blocks_in,
     decode_head,
     encode_block,
+    encode_commit_mark,
     encode_head,
     has_block_behind,
     is_unfinished,
@@ -27,6 +31,8 @@ from connectors.log.folder import LogFolder, replace_file
 from connectors.log.lock import WriterLock
 from connectors.log.position import Position
 from connectors.log.reader import numbered
+
+_LOG = logging.getLogger(__name__)
 
 SEGMENTS = 8
 """Minimum number of segments of a full log."""
@@ -46,9 +52,9 @@ class Remembered(NamedTuple):
 class LogWriter:
     """Writer that appends records to a log, and removes segments that are no longer needed.
 
-    Holds the log's lock until it is closed. The unfinished block of a killed writer is cut off
-    first. A log of ``max_bytes`` on the disk is full: nothing must be appended until something is
-    released. One block may exceed the limit.
+    Holds the log's lock until it is closed. The torn block that a kill or a loss of power leaves is
+    cut off first. A log of ``max_bytes`` on the disk is full: nothing must be appended until
+    something is released. One block may exceed the limit.
     """
 
     def __init__(
@@ -115,6 +121,18 @@ class LogWriter:
         self._is_clean = True
         self._record += records.num_rows
         self._byte = self._sizes[self._segment] = byte
+        self._mark()
+
+    def _mark(self) -> None:
+        """Mark what is on the disk. The mark itself need not be there yet.
+
+        A kill leaves it in the system's memory. A loss of power that takes it leaves the block.
+        """
+        assert self._file is not None
+        # A full disk takes no mark; the block is complete without it.
+        with suppress(OSError):
+            write_at(self._file, self._byte, [encode_commit_mark(self._record)])
+            self._sizes[self._segment] = self._byte + BLOCK_HEAD
 
     def remember(self, memory: bytes) -> None:
         """Begin a new segment, durably, with the source's memory of all records before it."""
@@ -139,7 +157,7 @@ class LogWriter:
     # Recovery ---------------------------------------------------------------------------------
 
     def _recover(self) -> Remembered:
-        """Continue after the last complete block; an incomplete one was never acknowledged."""
+        """Continue after the last complete block; a torn one was never acknowledged."""
         self._folder.remove_unfinished()
         segments = self._folder.segments()
         self._sizes = {first: self._folder.segment(first).stat().st_size for first in segments}
@@ -152,11 +170,11 @@ class LogWriter:
         content = path.read_bytes()
         try:
             head = decode_head(content)
-            blocks = self._whole_blocks(content, head.length)
+            blocks = self._whole_blocks(content, head)
         except DamageError as damage:
             hint = (
-                "put it back from a copy; or cut it at that byte, which loses what follows: only "
-                "if the machine lost its power just then, nothing was acknowledged of that"
+                "put it back from a copy; or cut it at that byte, which loses what had been "
+                "received from there on"
             )
             raise ConnectorError(f"{path} is damaged: {damage}\n  hint: {hint}") from None
         if head.schema != self._schema:
@@ -167,28 +185,36 @@ class LogWriter:
                 f"the log in {self._folder.path} holds records of another kind\n  hint: {hint}"
             )
         self._byte = blocks[-1].end if blocks else head.length
-        self._record = blocks[-1].first + blocks[-1].records if blocks else self._segment
+        self._record = blocks[-1].following if blocks else self._segment
         self._file = os.open(path, os.O_RDWR)
         os.ftruncate(self._file, self._byte)
         # Complete blocks may not be on the disk yet: their writer may have been killed while it
         # waited for it.
         sync_file(self._file)
         self._sizes[self._segment] = self._byte
+        if blocks:
+            self._mark()
         return Remembered(
             head.memory, (numbered(content, block, head.schema, 0) for block in blocks)
         )
 
-    def _whole_blocks(self, content: bytes, start: int) -> list[BlockHead]:
-        """Return the complete blocks from a byte on.
+    def _whole_blocks(self, content: bytes, head: SegmentHead) -> list[BlockHead]:
+        """Return the complete blocks.
 
-        Raises :class:`DamageError` if something else follows than the beginning of a block: what
-        was acknowledged must not be cut off.
+        Raises :class:`DamageError` if something else follows than a torn block: what was
+        acknowledged must not be cut off.
         """
-        blocks = list(blocks_in(content[start:], start))
-        end = blocks[-1].end if blocks else start
-        if not is_unfinished(content[end:]) or has_block_behind(content, end):
+        found = list(blocks_in(content[head.length :], head.length))
+        end = found[-1].end if found else head.length
+        record = found[-1].following if found else self._segment
+        may_be_torn = head.has_marks or is_unfinished(content[end:])
+        if has_block_behind(content, end, record) or not may_be_torn:
             raise DamageError(f"what stands at byte {end} is not what was written")
-        return blocks
+        if len(content) > end:
+            path, length = self._folder.segment(self._segment), len(content) - end
+            said = "%s is cut at byte %d: the %d bytes of a torn block, which was not acknowledged"
+            _LOG.warning(said, path, end, length)
+        return [block for block in found if block.records]
 
     # Removal ----------------------------------------------------------------------------------
 

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from replica.clocks import Clock, MachineClock
 from replica.spending.spent import Spent
 
 _APPLICATION: Final = 0x41635470  # "AcTp"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _PATIENCE_AT_OPENING = 5.0
 
 _TABLES = """
+CREATE TABLE IF NOT EXISTS anchor (boot TEXT NOT NULL, began REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS spent (
     service TEXT NOT NULL,
     at REAL NOT NULL,
@@ -66,6 +68,10 @@ class Ledger:
     if the disk keeps its promises. The file must be on a local disk (the log needs shared memory).
     Its companions ``-wal`` and ``-shm`` belong to it.
 
+    :meth:`now` is the time of its rows. The first process after a boot takes it from the time of
+    day and notes it in the file; from then on it advances by the ``machine``'s clock in all
+    processes. So setting the time of day has no effect before the next boot.
+
     If the file is locked for longer than ``longest_wait`` seconds, damaged, full, removed or not a
     ledger, :class:`LedgerError` is raised and nothing is spent. Removing the file between two runs
     discards the record of spending.
@@ -90,8 +96,16 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path | str, *, longest_wait: float = 0.25) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        longest_wait: float = 0.25,
+        machine: MachineClock | None = None,
+        wall: Clock = time.time,
+    ) -> None:
         self.path = Path(path).absolute()
+        self._machine = machine or MachineClock.of_this_machine()
         self._lock = threading.RLock()
         self._is_within = False
         with self.telling():
@@ -104,8 +118,9 @@ class Ledger:
         try:
             with self.telling():
                 self._open()
-                self._connection.execute(f"PRAGMA busy_timeout = {int(longest_wait * 1000)}")
                 self._place = self._place_now()
+                self._began = self._anchored(wall)
+                self._connection.execute(f"PRAGMA busy_timeout = {int(longest_wait * 1000)}")
         except LedgerError:
             self._connection.close()
             raise
@@ -141,6 +156,10 @@ class Ledger:
                 with contextlib.suppress(sqlite3.Error):
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")
+
+    def now(self) -> float:
+        """Return the time of a row that is added now: the same in all processes of this boot."""
+        return self._began + self._machine.seconds()
 
     def log_of(self, service: str) -> SpentInLedger:
         """Return the spending on a service."""
@@ -197,11 +216,11 @@ class Ledger:
         self._connection.execute("COMMIT")
         if application != _APPLICATION and (application or tables):
             raise LedgerError(f"{self.path} is a database, but not a ledger of spending")
-        if tables and version != _VERSION:
+        if tables and version not in range(1, _VERSION + 1):
             raise LedgerError(f"the ledger {self.path} has version {version}, not {_VERSION}")
         self._start_log()
         self._connection.execute("PRAGMA synchronous = FULL")
-        if not tables:
+        if version != _VERSION:
             self._connection.executescript(
                 f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {_APPLICATION};"
                 f" PRAGMA user_version = {_VERSION}; COMMIT"
@@ -209,6 +228,26 @@ class Ledger:
         health = self._value("PRAGMA quick_check(1)")
         if health != "ok":
             raise LedgerError(f"the ledger {self.path} is damaged, so nothing is spent: {health}")
+
+    def _anchored(self, wall: Clock) -> float:
+        """Return the ledger's time when the machine's clock began, as the first process saw it."""
+        began = self._anchor()
+        if began is not None:
+            return began
+        with self.transaction():
+            # Another process may have been faster.
+            began = self._anchor()
+            if began is None:
+                newest = self._value("SELECT max(at) FROM spent")
+                now = wall() if newest is None else max(wall(), float(newest))
+                began = now - self._machine.seconds()
+                self.run("DELETE FROM anchor")
+                self.run("INSERT INTO anchor VALUES (?, ?)", (self._machine.boot, began))
+        return began
+
+    def _anchor(self) -> float | None:
+        rows = self.run("SELECT began FROM anchor WHERE boot = ?", (self._machine.boot,))
+        return float(rows[0][0]) if rows else None
 
     def _start_log(self) -> None:
         """Turn on the write-ahead log.

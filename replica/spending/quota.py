@@ -38,11 +38,9 @@ class Quota:
     any threads. With a ledger, all processes that use the same file and service share it,
     concurrently or one after another.
 
-    Without a ledger the clock is monotonic and never jumps. With a ledger it is the wall clock, the
-    only one that processes share. If it is set back, time stands still here, so units come back
-    late and never early. If it is set forward, that is accepted, but units spent by this process,
-    and those in the ledger when it began, must also have come back by the monotonic clock.
-    ``steady`` and ``wall`` are these clocks; one given as ``time`` replaces both.
+    Without a ledger the clock is ``steady``, which is monotonic. With a ledger it is the ledger's,
+    which processes share. One given as ``time`` replaces either. If that is set back, time stands
+    still here, so units come back late and never early. ``wall`` says how long no process ran.
 
     The quota counts when requests were allowed; a remote counts when they arrive. If both must
     agree to the last request, ``margin`` adds to each period the longest time that a request may
@@ -83,14 +81,7 @@ class Quota:
         self.limits = tuple(limits)
         self.service = service
         self._periods = tuple(limit.seconds + margin for limit in self.limits)
-        self._time = time or (steady if ledger is None else wall)
-        self._ours = (
-            Quota(self.limits, margin=margin, time=steady)
-            if ledger is not None and time is None
-            else None
-        )
-        """Spending of this process, and that before it, by the monotonic clock."""
-        self._has_adopted = False
+        self._time = time or (steady if ledger is None else ledger.now)
         self._log: SpentLog = SpentInMemory() if ledger is None else ledger.log_of(service)
         self._most_rows = _ROWS_TOLD_APART * (1 + len(self.limits))
         self._latest = -math.inf
@@ -107,11 +98,8 @@ class Quota:
             return UNLIMITED, UNLIMITED
         with self._log.transaction(to_write=False):
             rows = self._log.rows()
-            now = self._now(rows)
-            self._adopt(rows, now)
-            free = self._free(rows, now)
-        items, requests = self._ours.left() if self._ours else (UNLIMITED, UNLIMITED)
-        return min(items, self._least(free, "items")), min(requests, self._least(free, "requests"))
+            free = self._free(rows, self._now(rows))
+        return self._least(free, "items"), self._least(free, "requests")
 
     def take(self, items: int, requests: int) -> bool:
         """Spend all of this, or nothing if any limit forbids it; return True if spent.
@@ -124,11 +112,8 @@ class Quota:
         with self._log.transaction():
             rows = self._log.rows()
             now = self._now(rows)
-            self._adopt(rows, now)
             free = self._free(rows, now)
             if items > self._least(free, "items") or requests > self._least(free, "requests"):
-                return False
-            if self._ours and not self._ours.take(items, requests):
                 return False
             self._tidy(rows, now)
             self._log.add(Spent(now, items, requests))
@@ -151,8 +136,7 @@ class Quota:
                 for limit, period in zip(self.limits, self._periods, strict=True)
             )
         # Use the clock, not the latest known time: if it was set back, it has further to go.
-        wait = seconds_until(back, self._time())
-        return max(wait, self._ours.wait(items, requests)) if self._ours else wait
+        return seconds_until(back, self._time())
 
     def snapshot(self) -> bytes:
         """Return the spending that still counts; nothing if a ledger holds it."""
@@ -195,15 +179,6 @@ class Quota:
             self._log.replace(sorted([*moved, *_without(mine, brought)], key=lambda row: row.at))
             self._brought = taken, tuple(moved)
             self._taken += taken - before
-
-    def _adopt(self, rows: Sequence[Spent], now: float) -> None:
-        """Count spending from before this process by its monotonic clock, too: once."""
-        if self._ours is None or self._has_adopted:
-            return
-        self._has_adopted = True
-        steady = self._ours._time()
-        for row in rows:
-            self._ours._log.add(row._replace(at=steady - (now - row.at)))
 
     def _now(self, rows: Sequence[Spent]) -> float:
         """Return the latest time known to any process."""

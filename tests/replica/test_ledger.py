@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from replica.clocks import MachineClock
 from replica.spending.ledger import Ledger, LedgerError, Mark
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
@@ -284,10 +285,88 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> 
 def test_another_versions_ledger_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "spending.db"
     ledger = Ledger(path)
-    ledger.run("PRAGMA user_version = 2")
+    ledger.run("PRAGMA user_version = 3")
     ledger.close()
-    with pytest.raises(LedgerError, match="version 2, not 1"):
+    with pytest.raises(LedgerError, match="version 3, not 2"):
         Ledger(path)
+
+
+VERSION_1 = """
+CREATE TABLE spent (service TEXT NOT NULL, at REAL NOT NULL, items INTEGER NOT NULL,
+    requests INTEGER NOT NULL);
+CREATE INDEX spent_by_time ON spent (service, at);
+CREATE TABLE kept (service TEXT PRIMARY KEY, seconds REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE marks (service TEXT NOT NULL, query TEXT NOT NULL, evaluation INTEGER NOT NULL,
+    items INTEGER NOT NULL, requests INTEGER NOT NULL, allowed_items INTEGER NOT NULL,
+    allowed_requests INTEGER NOT NULL, PRIMARY KEY (service, query)) WITHOUT ROWID;
+INSERT INTO spent VALUES ('s', 100.0, 2, 1);
+INSERT INTO marks VALUES ('s', 'q', 7, 2, 1, 4, 3);
+PRAGMA application_id = 1097028720;
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_ledger_of_version_1_is_upgraded(tmp_path: Path) -> None:
+    path = tmp_path / "spending.db"
+    with sqlite3.connect(path) as old:
+        old.executescript(VERSION_1)
+    old.close()
+    for now in (130.0, 140.0):
+        ledger = Ledger(path, machine=MachineClock("a", lambda now=now: now), wall=lambda: 130.0)
+        assert ledger.run("PRAGMA user_version") == [(2,)]
+        assert ledger.log_of("s").rows() == [Spent(100.0, 2, 1)]
+        assert ledger.mark("s", "q") == Mark(7, 2, 1, 4, 3)
+        assert ledger.now() == now
+        ledger.close()
+
+
+# The ledger's time --------------------------------------------------------------------------------
+
+
+def test_its_time_goes_on_over_restarts_whatever_the_time_of_day_is_set_to(tmp_path: Path) -> None:
+    def now(boot: str, seconds: float, wall: float) -> float:
+        machine = MachineClock(boot, lambda: seconds)
+        ledger = Ledger(tmp_path / "spending.db", machine=machine, wall=lambda: wall)
+        with ledger.transaction():
+            ledger.log_of("s").add(Spent(ledger.now(), 1, 1))
+        ledger.close()
+        return ledger.now()
+
+    assert now("a", seconds=50.0, wall=1000.0) == 1000.0
+    assert now("a", seconds=60.0, wall=90_000.0) == 1010.0
+    assert now("a", seconds=61.5, wall=5.0) == 1011.5
+    # After a boot, the machine's clock cannot be compared: the time of day counts.
+    assert now("b", seconds=3.0, wall=1400.0) == 1400.0
+    assert now("b", seconds=4.0, wall=0.0) == 1401.0
+    # If that was set back, time goes on from the newest row.
+    assert now("c", seconds=3.0, wall=700.0) == 1401.0
+    assert now("c", seconds=13.0, wall=700.0) == 1411.0
+
+
+SAY_NOW = """
+import sys
+from replica.spending.ledger import Ledger
+print(repr(Ledger(sys.argv[1], wall=lambda: 1e12).now()))
+"""
+
+
+def test_a_machine_without_boot_ids_has_a_clock_per_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert MachineClock.of_this_machine().boot == MachineClock.of_this_machine().boot
+    monkeypatch.setattr(Path, "read_text", lambda *_: (_ for _ in ()).throw(FileNotFoundError))
+    one, other = MachineClock.of_this_machine(), MachineClock.of_this_machine()
+    assert one.boot != other.boot
+    assert one.seconds() <= other.seconds() <= one.seconds() + 3600
+
+
+def test_processes_have_one_time(tmp_path: Path) -> None:
+    path = tmp_path / "spending.db"
+    ledger = Ledger(path, wall=lambda: 1000.0)
+    before = ledger.now()
+    there, _ = started("-c", SAY_NOW, path).communicate()
+    assert 1000.0 <= before <= float(there) <= ledger.now() < 1e9
+    ledger.close()
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from replica.clocks import MachineClock
 from replica.spending.ledger import Ledger
 from replica.spending.limit import Limit
 from replica.spending.quota import UNLIMITED, Quota
@@ -171,49 +172,46 @@ def test_while_the_clock_is_set_back_time_stands_still(new_quota: Callable[..., 
     assert quota.left()[1] == 2
 
 
-def test_what_a_process_spent_itself_does_not_come_back_when_the_wall_clock_is_set_forward(
-    tmp_path: Path,
-) -> None:
-    wall, steady = 1000.0, 5.0
-    ledger = Ledger(tmp_path / "spending.db")
-    limits = [Limit.parse("1 request per 1m")]
-    quota = Quota(limits, ledger=ledger, wall=lambda: wall, steady=lambda: steady)
-    assert quota.take(0, 1)
-    wall += 86400
-    assert quota.left() == (UNLIMITED, 0)
-    assert quota.wait(0, 1) == 60.0
-    assert not quota.take(0, 1)
-    steady += 60.0
-    assert quota.take(0, 1)
-    # Nor when only the other clock has gone on.
-    steady += 60.0
-    assert not quota.take(0, 1)
-    ledger.close()
-
-
-def test_what_was_spent_before_a_restart_does_not_come_back_when_the_wall_clock_is_set_forward(
-    tmp_path: Path,
-) -> None:
+def test_with_a_ledger_nothing_comes_back_early_when_the_clock_is_set(tmp_path: Path) -> None:
     wall, steady = 1000.0, 5.0
     limits = [Limit.parse("2 requests per 1m")]
 
     def life() -> tuple[Ledger, Quota]:
-        ledger = Ledger(tmp_path / "spending.db")
-        return ledger, Quota(limits, ledger=ledger, wall=lambda: wall, steady=lambda: steady)
+        machine = MachineClock("boot", lambda: steady)
+        ledger = Ledger(tmp_path / "spending.db", machine=machine, wall=lambda: wall)
+        return ledger, Quota(limits, ledger=ledger, wall=lambda: wall)
 
     ledger, quota = life()
     assert quota.take(0, 1)
-    ledger.close()
-    wall, steady = wall + 10.0, 0.0
-    ledger, quota = life()
-    assert quota.left() == (UNLIMITED, 1)
-    wall += 86400
+    for change in (86_400, -3 * 86_400, 86_400):
+        wall += change
+        assert quota.left() == (UNLIMITED, 1)
+        assert quota.wait(0, 2) == 60.0
     assert quota.take(0, 1)
-    assert not quota.take(0, 1)
-    steady += 50.0
-    assert quota.take(0, 1)
+    wall += 86_400
+    # Nor after a restart, as the ledger's rows have the machine's time.
+    for number in range(3):
+        ledger.close()
+        steady += 10.0
+        ledger, quota = life()
+        assert quota.left() == (UNLIMITED, 0)
+        assert quota.wait(0, 1) == 50.0 - 10.0 * number
+    steady += 30.0
+    assert quota.take(0, 2)
     assert not quota.take(0, 1)
     ledger.close()
+
+
+def test_with_a_ledger_units_come_back_by_the_time_of_day_after_a_boot(tmp_path: Path) -> None:
+    wall = 1000.0
+    for boot, seconds, left in (("a", 0.0, 1), ("b", 20.0, 0), ("c", 50.0, 1), ("d", -9e9, 0)):
+        wall += seconds
+        machine = MachineClock(boot, lambda: 3.0)
+        ledger = Ledger(tmp_path / "spending.db", machine=machine, wall=lambda wall=wall: wall)
+        quota = Quota([Limit.parse("1 request per 1m")], ledger=ledger)
+        assert quota.left() == (UNLIMITED, left)
+        assert quota.take(0, 1) == bool(left)
+        ledger.close()
 
 
 @given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e6))

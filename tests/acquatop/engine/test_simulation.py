@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from acquatop.engine.surroundings import Surroundings
+from replica.clocks import MachineClock
 from replica.feeds.contract import ChangeSink, Feed
 from replica.store import Solution
 from tests.support.simulation.__main__ import Portion, replay, run_portion
@@ -30,7 +32,7 @@ from tests.support.simulation.scenario import (
     StreamSpec,
 )
 from tests.support.simulation.sparql import LOSSES
-from tests.support.simulation.world import World
+from tests.support.simulation.world import World, Wrap
 
 pytestmark = pytest.mark.slow
 
@@ -195,6 +197,65 @@ def test_a_strict_budget_is_spent_once_wherever_a_life_ends() -> None:
     assert verdict.checks["strict budgets hold over crashes"] > 30
 
 
+def limited_and_strict(seed: int, wrap: Wrap | None, folder: Path) -> Verdict:
+    """Judge a live run in which the clock is set, and which is killed at its second request."""
+    users = [f"u{number}" for number in range(6)]
+    times = range(1_000, 3_000, 50)
+    records = tuple(
+        Record(
+            json.dumps({"t": t, "id": t, "user": users[t // 50 % 6], "p": 1}).encode(),
+            t / 1000,
+            t,
+            t,
+            users[t // 50 % 6],
+            1,
+        )
+        for t in times
+    )
+    values = dict.fromkeys(users, ((0.0, 7),))
+    limits = ((3, "requests", 10.0),)
+    service = ServiceSpec(
+        "s0", values, items=1, requests=1, limits=limits, strict=True, is_instant=True
+    )
+    query = QuerySpec("q", "top", ("a",), 200, 200, k=5, service="s0")
+    stream = StreamSpec("a", "all", 0, None, records)
+    kills = (Kill("kill at request", 2),)
+    scenario = Scenario(
+        seed, False, True, False, (stream,), (service,), (query,), kills, True, False
+    )
+    return judge(World(scenario, folder, f"own {seed}", wrap).run())
+
+
+def test_limits_hold_over_a_restart_whatever_the_clock_is_set_to() -> None:
+    verdict, defective = Verdict(), Verdict()
+    with a_folder() as folder:
+        for seed in range(12):
+            verdict.add(limited_and_strict(seed, None, folder))
+            defective.add(limited_and_strict(seed, without_boots, folder))
+    assert verdict.problems == []
+    assert verdict.checks["limits over time hold"] == 12
+    # A ledger that begins each life with the time of day spends too much.
+    assert [each for each in defective.problems if each.startswith("limits over time hold")]
+
+
+def test_a_killed_run_leaves_nothing_for_long() -> None:
+    code = (
+        "import os, signal\n"
+        "from tests.support.simulation.runs import a_folder\n"
+        "with a_folder() as folder:\n"
+        "    print(folder, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    left = Path(run.stdout.strip())
+    assert left.name.startswith("acquatop-simulation-")
+    with a_folder() as folder:
+        assert not left.exists()
+        # Those of runs under way are left alone.
+        with a_folder():
+            assert folder.exists()
+
+
 # Defects are found --------------------------------------------------------------------------------
 
 
@@ -242,7 +303,17 @@ def forgetful(around: Surroundings) -> Surroundings:
 
 
 def hasty(around: Surroundings) -> Surroundings:
-    return replace(around, clock=lambda: 5 * around.clock())
+    machine = around.machine
+    return replace(
+        around,
+        clock=lambda: 5 * around.clock(),
+        machine=MachineClock(machine.boot, lambda: 5 * machine.seconds()),
+    )
+
+
+def without_boots(around: Surroundings) -> Surroundings:
+    """Give each life a machine's clock of its own."""
+    return replace(around, machine=MachineClock(secrets.token_hex(8), around.machine.seconds))
 
 
 def lying(around: Surroundings) -> Surroundings:

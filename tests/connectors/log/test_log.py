@@ -185,7 +185,8 @@ def test_every_changed_byte_is_noticed(folder: LogFolder) -> None:
     writer.close()
     path, content = folder.segment(0), folder.segment(0).read_bytes()
     random = Random(5)
-    for at in random.sample(range(len(content)), 120):
+    # The last bytes are a mark, which holds no records.
+    for at in random.sample(range(end.byte), 120):
         path.write_bytes(
             content[:at] + bytes([content[at] ^ (1 << random.randrange(8))]) + content[at + 1 :]
         )
@@ -194,6 +195,96 @@ def test_every_changed_byte_is_noticed(folder: LogFolder) -> None:
         with pytest.raises(ConnectorError, match=rf"{path} is damaged[^~]*hint: put it back"):
             opened(folder)
         assert path.stat().st_size == len(content)
+
+
+def sectors(start: int, end: int) -> list[int]:
+    return [start, *range((start // 512 + 1) * 512, end, 512)]
+
+
+def test_a_torn_block_is_cut_wherever_a_loss_of_power_tore_it(
+    folder: LogFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    random, values = Random(8), [b"one" * 100, b"two" * 70]
+    writer = opened(folder, 1 << 20)
+    old = b"".join(map(bytes, encode_block(0, records([random.randbytes(3_000)]))))
+    for value in values:
+        writer.append(records([value]))
+    end = writer.end
+    writer.close()
+    path = folder.segment(0)
+    marked = path.read_bytes()
+    new = b"".join(map(bytes, encode_block(end.record, records([random.randbytes(3_000)]))))
+    before = marked[: end.byte] + (marked[end.byte :] + old)[: len(new)]
+    after = marked[: end.byte] + new
+    tears = 0
+    for at in sectors(end.byte, len(after)):
+        head, until = after[:at], min(len(after), (at // 512 + 1) * 512)
+        for torn in (
+            head,
+            head + bytes(len(after) - at),
+            head + before[at:],
+            head + random.randbytes(len(after) - at),
+            # Later sectors may be on the disk before earlier ones.
+            head + before[at:until] + after[until:],
+            head + bytes(until - at) + after[until:],
+        ):
+            path.write_bytes(torn)
+            caplog.clear()
+            writer = opened(folder, 1 << 20)
+            assert writer.end == end
+            assert len(torn) == end.byte or f"{path} is cut at byte " in caplog.text
+            writer.append(records([b"three"]))
+            found = read(folder, Position(folder.log, 0, 0, 0), writer.end)
+            assert found == list(enumerate([*values, b"three"]))
+            writer.close()
+            tears += 1
+    assert tears > 30
+
+
+def test_a_changed_bit_in_what_was_acknowledged_is_refused_also_after_a_kill(
+    folder: LogFolder,
+) -> None:
+    random = Random(4)
+    writer = opened(folder, 1 << 20)
+    writer.append(records([b"one"]))
+    start = writer.end.byte
+    writer.append(records([b"two" * 500]))
+    end, path = writer.end, folder.segment(0)
+    # As a kill leaves it: nothing is closed.
+    content = path.read_bytes()
+    writer.close()
+    for at in [start, end.byte - 1, *random.sample(range(start, end.byte), 60)]:
+        changed = bytearray(content)
+        changed[at] ^= 1 << random.randrange(8)
+        path.write_bytes(changed)
+        with pytest.raises(ConnectorError, match=rf"{path} is damaged: [^~]* byte {start} "):
+            opened(folder, 1 << 20)
+        assert path.read_bytes() == changed
+    path.write_bytes(content)
+    # A recovered block is marked again: a successor that was killed at once protects it, too.
+    opened(folder, 1 << 20).close()
+    assert path.read_bytes() == content
+
+
+def test_in_a_segment_of_version_1_only_an_unfinished_block_is_cut(folder: LogFolder) -> None:
+    writer = opened(folder, 1 << 20)
+    writer.append(records([b"one"]))
+    first = writer.end
+    writer.append(records([b"two"]))
+    end, path = writer.end, folder.segment(0)
+    writer.close()
+    old = path.read_bytes()[: end.byte].replace(b"acquatop-log 2", b"acquatop-log 1", 1)
+    path.write_bytes(old)
+    writer = opened(folder, 1 << 20)
+    assert writer.end == end
+    writer.close()
+    path.write_bytes(old[:-1])
+    writer = opened(folder, 1 << 20)
+    assert writer.end == first
+    writer.close()
+    path.write_bytes(old[:-1] + b"?")
+    with pytest.raises(ConnectorError, match=rf"byte {first.byte} is not what was written"):
+        opened(folder, 1 << 20)
 
 
 def test_a_changed_bit_in_the_notes_of_a_log_loses_nothing(

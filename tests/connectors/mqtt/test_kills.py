@@ -101,7 +101,8 @@ class Plant:
             content = LogFolder(self._log).segment(first).read_bytes()
             head = decode_head(content)
             for block in blocks_in(content[head.length :], head.length):
-                found += read_block(content, block, head.schema).column("value").to_pylist()
+                if block.records:
+                    found += read_block(content, block, head.schema).column("value").to_pylist()
         return found
 
     def close(self) -> None:

@@ -268,11 +268,14 @@ def _judge_spending(history: History, verdict: Verdict) -> None:
 def _lives_together(history: History, service: SimulatedService) -> list[list[int]]:
     """Return the lives that must keep a limit over time together: with a ledger, successive ones.
 
-    A ledger has times of day. If the clock was set forward in a life, the next one cannot know it.
+    A boot begins with the time of day, which may have been set forward in the one before.
     """
-    together: list[list[int]] = [[0]]
-    for life in range(1, service.life + 1):
-        if service.spec.strict and life - 1 not in history.forward:
+    boots = history.boots
+    misled = {boots[life] for life in history.forward}
+    together: list[list[int]] = []
+    for life, boot in enumerate(boots):
+        goes_on = life > 0 and (boot == boots[life - 1] or boots[life - 1] not in misled)
+        if service.spec.strict and goes_on:
             together[-1].append(life)
         else:
             together.append([life])
@@ -386,10 +389,18 @@ def _judge_counts(history: History, verdict: Verdict) -> None:
                 lines = history.side.get(f"{stream.name}.late", b"").count(b"\n")
                 verdict.expect("late records are written", late == lines, f"{late}, {lines}")
     for stream in history.scenario.streams:
+        late = [json.loads(line) for line in _lines(history, f"{stream.name}.late")]
+        twice = len(late) - len({each["record"] for each in late})
+        verdict.expect("late records stand there once", not twice, f"{twice} of {len(late)}")
         if stream.side_outputs and f"{stream.name}.bad" in history.side:
             lines = history.side[f"{stream.name}.bad"].count(b"\n")
             right = sum(r.t is None for r in stream.records[: history.read[stream.iri]])
             verdict.expect("bad items are written once", lines == right, f"{lines} of {right}")
+
+
+def _lines(history: History, name: str) -> list[bytes]:
+    """Return the lines of a side output."""
+    return history.side.get(name, b"").splitlines()
 
 
 def _is_always_read(history: History, stream: StreamSpec) -> bool:

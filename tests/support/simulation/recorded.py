@@ -132,7 +132,8 @@ def _history(lines: Sequence[Mapping[str, Any]], files: str) -> History:
     scenario = Scenario(
         0, recording, True, True, streams, services, queries, (), False, moves_cuts=False
     )
-    history = History(scenario, ends=[*killed, "end"])
+    ends = [*killed, "end"]
+    history = History(scenario, ends=ends, boots=[0] * len(ends))
     history.files = {each["file"]: each["text"].encode() for each in _of(lines, files)}
     schedule = Schedule(Random(0))
     history.services = {

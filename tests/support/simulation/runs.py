@@ -19,6 +19,7 @@ from tests.support.simulation.scenario import Scenario, scenario_of
 from tests.support.simulation.world import World, Wrap
 
 MEMORY = Path("/dev/shm")
+_PREFIX = "acquatop-simulation-"
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,28 @@ class Result:
 
 @contextmanager
 def a_folder() -> Iterator[Path]:
-    """Make a folder for runs, in memory if possible."""
-    place = MEMORY if os.access(MEMORY, os.W_OK) else None
+    """Make a folder for runs, in memory if possible; remove those of processes that were killed."""
+    place = MEMORY if os.access(MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+    for left in place.glob(f"{_PREFIX}*"):
+        _, _, process = left.name.removeprefix(_PREFIX).partition("-")
+        if process.isdigit() and not _is_alive(int(process)):
+            shutil.rmtree(left, ignore_errors=True)
     # Arrow's threads would only wait for each other.
     pa.set_cpu_count(1)
     # What is loaded by now need not be looked at by each collection of garbage.
     gc.freeze()
-    with tempfile.TemporaryDirectory(dir=place, prefix="acquatop-simulation-") as name:
+    with tempfile.TemporaryDirectory(f"-{os.getpid()}", _PREFIX, place) as name:
         yield Path(name)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def simulate(seed: int, folder: Path, wrap: Wrap | None = None) -> Result:

@@ -154,11 +154,12 @@ _STEPS = {"kill at batch": 12, "kill at request": 12}
 def scenario_of(seed: int) -> Scenario:
     """Return the scenario of a seed."""
     random = Random(f"scenario {seed}")
-    recording = random.random() < 0.45
+    is_strict = random.random() < 0.25
+    recording = not is_strict and random.random() < 0.5
     durable = random.random() < 0.6
     is_equal = recording and random.random() < 0.7
     streams = _streams(random, recording)
-    services, queries = _queries(random, streams, recording, is_equal)
+    services, queries = _queries(random, streams, recording, is_equal, is_strict)
     if random.random() < 0.2 and not durable and len(queries) > 1:
         queries = (*queries[:-1], replace(queries[-1], fails=True))
     queries = (*queries, *_twins(random, queries))
@@ -166,7 +167,9 @@ def scenario_of(seed: int) -> Scenario:
     losses = random.choice([0.03, 0.2]) if whole and random.random() < 0.35 else 0.0
     streams = tuple(_with_fitting_strategy(stream, queries) for stream in streams)
     orderly = all(stream.is_orderly for stream in streams)
-    kills = _kills(random) if durable else ()
+    is_harsh = random.random() < (0.8 if is_strict else 0.25)
+    durable = durable or (is_harsh and not any(query.fails for query in queries))
+    kills = _kills(random, is_harsh=is_harsh, is_strict=is_strict) if durable else ()
     if is_equal and (losses or (len(streams) > 1 and not orderly)):
         is_equal = False
     return Scenario(
@@ -178,7 +181,7 @@ def scenario_of(seed: int) -> Scenario:
         services,
         queries,
         kills,
-        clock_jumps=random.random() < 0.3,
+        clock_jumps=random.random() < (0.5 if is_harsh else 0.25),
         # With a budget, the cut decides how certain an answer is.
         moves_cuts=orderly and not (is_equal and services),
         losses=losses,
@@ -205,10 +208,17 @@ def _with_fitting_strategy(stream: StreamSpec, queries: Sequence[QuerySpec]) -> 
     return stream if fits else replace(stream, strategy="")
 
 
-def _kills(random: Random) -> tuple[Kill, ...]:
+def _kills(random: Random, *, is_harsh: bool, is_strict: bool) -> tuple[Kill, ...]:
+    """Return the faults of the lives; in a harsh world they are many, but of few kinds."""
+    kinds: Sequence[str] = KILL_KINDS
+    count = random.choice([0, 1, 1, 2, 3])
+    if is_harsh:
+        kinds, count = random.sample(KILL_KINDS, random.choice([1, 2, 4])), random.choice([3, 5])
+    if is_harsh and is_strict:
+        kinds = [*kinds, "kill at request"]
     kills = []
-    for _ in range(random.choice([0, 1, 1, 2, 3])):
-        kind = random.choice(KILL_KINDS)
+    for _ in range(count):
+        kind = random.choice(kinds)
         most = _STEPS.get(kind, random.choice([30, 120]) if kind in DISK_KINDS else 6)
         kills.append(Kill(kind, random.randint(1, most)))
     return tuple(kills)
@@ -233,7 +243,7 @@ def _stream(name: str, random: Random, recording: bool) -> StreamSpec:
         random.choice(["", "shared-skyline", "pane-dominance"]) if arrivals == "distinct" else ""
     )
     return StreamSpec(
-        name, arrivals, lateness, idle, records, strategy, side_outputs=random.random() < 0.5
+        name, arrivals, lateness, idle, records, strategy, side_outputs=random.random() < 0.7
     )
 
 
@@ -279,7 +289,11 @@ def _bad(random: Random, t: int) -> bytes:
 
 
 def _queries(
-    random: Random, streams: Sequence[StreamSpec], recording: bool, is_equal: bool
+    random: Random,
+    streams: Sequence[StreamSpec],
+    recording: bool,
+    is_equal: bool,
+    is_strict: bool,
 ) -> tuple[tuple[ServiceSpec, ...], tuple[QuerySpec, ...]]:
     services: list[ServiceSpec] = []
     queries: list[QuerySpec] = []
@@ -292,9 +306,9 @@ def _queries(
             kinds += ["pairs", "pairs"]
         kind = random.choice(kinds)
         service = None
-        if kind in ("top", "sums", "whole") and random.random() < 0.65:
+        if kind in ("top", "sums", "whole") and random.random() < (0.9 if is_strict else 0.6):
             service = f"s{number}"
-            services.append(_service(service, random, is_equal))
+            services.append(_service(service, random, is_equal, is_strict))
         slide = random.choice([100, 150, 200, 300])
         query = QuerySpec(
             f"q{number}",
@@ -328,11 +342,27 @@ def _queries(
     return tuple(services), tuple(queries)
 
 
-def _service(name: str, random: Random, is_equal: bool) -> ServiceSpec:
+_Limits = tuple[tuple[int, str, float], ...]
+_LIMITS: Sequence[_Limits] = (
+    (),
+    (),
+    ((3, "requests", 1.0),),
+    ((5, "items", 0.5), (4, "requests", 2.0)),
+)
+_LONG_LIMITS: Sequence[_Limits] = (
+    (),
+    ((3, "requests", 1.0),),
+    ((3, "requests", 10.0),),
+    ((12, "items", 20.0), (4, "requests", 2.0)),
+)
+"""Limits that hold over restarts: some are longer than several lives."""
+
+
+def _service(name: str, random: Random, is_equal: bool, is_strict: bool) -> ServiceSpec:
     changes = 0 if is_equal or random.random() < 0.3 else random.choice([2, 8])
     timeline = {user: _values(random, changes) for user in USERS if random.random() < 0.9}
     # The default policy goes by the time of day: no two lives ask in the same order.
-    if not is_equal and random.random() < 0.6:
+    if not (is_equal or is_strict) and random.random() < 0.6:
         spec = _minimal(name, timeline, random)
         is_push = random.random() < 0.15
         return replace(spec, is_push=is_push, has_feed=is_push)
@@ -344,15 +374,13 @@ def _service(name: str, random: Random, is_equal: bool) -> ServiceSpec:
         block_size=random.choice([1, 2, 10]),
         concurrency=random.choice([1, 2]),
         deadline=random.choice([0.05, 0.2]),
-        strict=random.random() < 0.4,
+        strict=is_strict,
     )
     if is_equal:
         # A life that follows a strict one spends less, and its answers may say so.
         return replace(spec, deadline=60.0, is_instant=True, strict=False)
     profiles = _profiles(random)
-    limits = random.choice(
-        [(), (), ((3, "requests", 1.0),), ((5, "items", 0.5), (4, "requests", 2.0))]
-    )
+    limits = random.choice(_LONG_LIMITS if spec.strict else _LIMITS)
     return replace(
         spec,
         profiles=profiles,
@@ -372,12 +400,13 @@ def _profiles(random: Random) -> tuple[tuple[float, str], ...]:
 
 def _minimal(name: str, timeline: Timeline, random: Random) -> ServiceSpec:
     """Return a service of which the catalog says only what it must."""
+    profiles, items = _profiles(random), random.choice([1, 2, 4, 20])
     return ServiceSpec(
         name,
         timeline,
-        profiles=_profiles(random),
-        items=random.choice([1, 2, 4, 20]),
-        requests=1,
+        profiles=profiles,
+        items=items,
+        requests=items,
         block_size=100,
         concurrency=4,
         deadline=1.0,

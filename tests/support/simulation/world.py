@@ -30,7 +30,7 @@ from acquatop.errors import AcquaTopError
 from acquatop.plan.bind import Bound, bind_query
 from acquatop.query.sparql.content import StoreContent
 from acquatop.query.sparql.engine import EngineFunction
-from replica.clocks import Clock
+from replica.clocks import Clock, MachineClock
 from replica.feeds.contract import Feed
 from replica.remotes.records import RecordReader
 from tests.support.simulation import remote
@@ -108,6 +108,8 @@ class History:
     """Queries that have ended by lost evaluations, and in which life: the next begins anew."""
     forward: set[int] = field(default_factory=set)
     """Lives in which the clock was set forward."""
+    boots: list[int] = field(default_factory=list)
+    """Number of the machine's boot in which each life ran."""
     in_parts: set[str] = field(default_factory=set)
     late_in_parts: set[str] = field(default_factory=set)
     """Streams of which a batch had several partitions, and those of which it had late records."""
@@ -158,6 +160,7 @@ class World(Silent):
         self._step: Step | None = None
         self._recent: set[str] = set()
         self._opened = 0
+        self._boot, self._booted_at = 0, 0.0
         for spec in scenario.services:
             service = SimulatedService(spec, self.schedule, Random(f"{scenario.seed} {spec.name}"))
             service.on_call = lambda: self._reach("kill at request")
@@ -179,6 +182,7 @@ class World(Silent):
         kills = list(self.scenario.kills)
         for self.life in range(MOST_LIVES):
             self._kill = kills.pop(0) if kills else None
+            self.history.boots.append(self._boot)
             end = self._live()
             if self._has_struck and any(spec.strict for spec in self.scenario.services):
                 gc.collect()  # closes the ledger of the engine that is gone
@@ -218,6 +222,7 @@ class World(Silent):
         around = Surroundings(
             clock=self._clock(),
             wall_clock=self.schedule.wall_clock,
+            machine=self._machine(),
             random=Random(f"{self.scenario.seed} {self.life} engine"),
             workers=self._workers,
             timer=self._timer,
@@ -246,7 +251,7 @@ class World(Silent):
         for stream in self.scenario.streams:
             self.schedule.after(0.0, functools.partial(self._poll, stream.iri))
         if self.scenario.clock_jumps:
-            self.schedule.after(self._random.uniform(0.5, 3.0), self._jump)
+            self.schedule.after(self._random.choice([0.1, 1.0, 2.0, 3.0]), self._jump)
         while not self._is_done():
             self._go_on()
         return any(query.error is not None for query in self._queries.values()) and durable
@@ -355,6 +360,7 @@ class World(Silent):
         kind = "" if self._kill is None or not struck else self._kill.kind
         if kind == "power loss":
             self._folders[-1].after_power_loss(self._random)
+            self._boot, self._booted_at = self._boot + 1, self.schedule.now
         if kind == "damage":
             self._damage()
         self._folders.clear()
@@ -447,6 +453,11 @@ class World(Silent):
         """Return a monotonic clock of one life, with an origin of its own."""
         origin = 1000.0 * (self.life + 1)
         return lambda: self.schedule.now + origin
+
+    def _machine(self) -> MachineClock:
+        """Return the clock of the present boot."""
+        booted_at = self._booted_at
+        return MachineClock(f"boot {self._boot}", lambda: self.schedule.now - booted_at)
 
     def _workers(self, most: int) -> SimulatedWorkers:
         def latency() -> float:
