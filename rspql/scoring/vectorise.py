@@ -1,8 +1,10 @@
 """Vectorised evaluation: a scoring expression or condition as a function over whole arrays.
 
-The arithmetic is SPARQL's, with numbers as doubles throughout, also in comparisons: integers beyond
-2^53 and decimals lose their last digits. An error is not the number NaN: COALESCE passes over
-errors alone, ``NaN != 7`` is true, and NaN counts as false. A division by zero is an error for
+The arithmetic is SPARQL's. Integers and decimals are ratios of whole numbers, and their scores the
+nearest doubles, as long as these whole numbers are small enough (:mod:`rspql.scoring.capacity`);
+beyond that they lose their last digits. An xsd:float has a double's precision.
+
+An error is not the number NaN: COALESCE passes over errors alone, ``NaN != 7`` is true, and NaN counts as false. A division by zero is an error for
 integers and decimals, and infinite or NaN for doubles, so it depends on the types of the operands
 in each row.
 
@@ -14,14 +16,18 @@ number NaN is told from it by the column's datatype or, if that is not known, by
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 import numpy as np
 
 from rspql import ast
-from rspql.scoring import values
+from rspql.scoring import ratios, values
 from rspql.scoring.datatypes import FLOATING, constant_value, promote
+from rspql.scoring.exact import number_of
+from rspql.scoring.expand import in_operators
 from rspql.scoring.fold import operands, postorder
 from rspql.scoring.functions import BoolArray, FloatArray, FunctionRegistry, Mask
+from rspql.scoring.kinds import needs_ratios
 from rspql.scoring.library import DEFAULT_FUNCTIONS
 from rspql.scoring.nan import is_number_nan
 from rspql.scoring.types import result_type
@@ -31,12 +37,18 @@ Columns = Mapping[str, FloatArray]
 Datatypes = Mapping[str, str]
 TypesOf = Callable[[str], Mask]
 """Function that returns a mask of the rows in which a variable is an xsd:float or xsd:double."""
+Ratios = Mapping[str, ratios.Ratio]
+"""Decimals by variable; what a column has for them are the nearest doubles."""
 ScoreFunction = Callable[..., FloatArray]
-"""Function of columns and, optionally, of the types of variables without a known datatype."""
+"""Function of columns and, optionally, of the types of variables without a known datatype.
+
+Its third argument has the decimals.
+"""
 ConditionFunction = Callable[..., BoolArray]
 
 _Operation = Callable[..., FloatArray]
 _NO_DATATYPES: Datatypes = {}
+_NO_RATIOS: Ratios = {}
 
 
 def vectorise(
@@ -60,8 +72,10 @@ def vectorise(
         return _plain(expression, functions)
     evaluate = evaluation(expression, functions, datatypes)
 
-    def run(columns: Columns, types: TypesOf | None = None) -> FloatArray:
-        return values.as_scores(evaluate(columns, types))
+    def run(
+        columns: Columns, types: TypesOf | None = None, decimals: Ratios = _NO_RATIOS
+    ) -> FloatArray:
+        return values.as_scores(evaluate(columns, types, decimals))
 
     return run
 
@@ -81,9 +95,11 @@ def vectorise_condition(
     """
     evaluate = evaluation(expression, functions, datatypes)
 
-    def run(columns: Columns, types: TypesOf | None = None) -> BoolArray:
+    def run(
+        columns: Columns, types: TypesOf | None = None, decimals: Ratios = _NO_RATIOS
+    ) -> BoolArray:
         shape = np.broadcast_shapes(*(column.shape for column in columns.values()))
-        found = evaluate(columns, types)
+        found = evaluate(columns, types, decimals)
         holds = values.truth(found)
         return np.broadcast_to(holds if found.error is False else holds & ~found.error, shape)
 
@@ -97,8 +113,13 @@ def needs_types(
 ) -> bool:
     """Return True if the types of variables without a known datatype can decide a value.
 
-    They do where a divisor can be zero.
+    They do where a divisor can be zero, and in arithmetic that may be one of decimals.
     """
+    if needs_ratios(expression, functions, datatypes) and any(
+        isinstance(node, ast.Variable) and node.name not in datatypes
+        for node in postorder(expression)
+    ):
+        return True
     return any(
         _may_divide_by_zero(node) and _type_of(node, functions, datatypes) is None
         for node in postorder(expression)
@@ -110,28 +131,38 @@ def needs_types(
 
 def evaluation(
     expression: ast.Expression, functions: FunctionRegistry, datatypes: Datatypes
-) -> Callable[[Columns, TypesOf | None], TypedColumn]:
+) -> Callable[..., TypedColumn]:
     """Return a function from columns to values, errors and types, row by row."""
+    in_ratios = needs_ratios(expression, functions, datatypes)
+    if in_ratios:
+        expression = in_operators(expression, functions)
     # A program for a stack machine: running it takes no recursion, however deep the expression is.
     nodes = postorder(expression)
-    program = [(_operation(node, functions), len(operands(node))) for node in nodes]
+    program = [(_operation(node, functions, in_ratios), len(operands(node))) for node in nodes]
     typed = [
-        (_typed(node, operate), count)
+        (_typed(node, operate, in_ratios), count)
         for node, (operate, count) in zip(nodes, program, strict=True)
     ]
     known = {name: datatype in FLOATING for name, datatype in datatypes.items()}
+    asks_types = in_ratios and any(
+        isinstance(node, ast.Variable) and node.name not in known for node in nodes
+    )
 
     def run(
         program: list[tuple[Callable[..., TypedColumn], int]],
         columns: Columns,
         floating: Callable[[str], Mask | None],
+        decimals: Ratios,
     ) -> TypedColumn:
         variables: dict[str, TypedColumn] = {}
 
         def variable(name: str) -> TypedColumn:
             if name not in variables:
                 of_name = known[name] if name in known else floating(name)
-                variables[name] = values.column_of(columns[name], of_name)
+                column = values.column_of(columns[name], of_name)
+                if in_ratios and name in decimals:
+                    column = values.ratio_column(column, decimals[name])
+                variables[name] = column
             return variables[name]
 
         stack: list[TypedColumn] = []
@@ -143,20 +174,39 @@ def evaluation(
                 stack.append(operate(variable, *parts))
         return stack.pop()
 
-    def evaluate(columns: Columns, types: TypesOf | None) -> TypedColumn:
+    def evaluate(
+        columns: Columns, types: TypesOf | None, decimals: Ratios = _NO_RATIOS
+    ) -> TypedColumn:
+        told = types or (lambda name: _looks_floating(columns[name]))
+        if asks_types:
+            return run(typed, columns, lambda name: values.as_mask(told(name)), decimals)
         try:
-            return run(program, columns, lambda _name: None)
+            return run(program, columns, lambda _name: None, decimals)
         except TypesNeededError:
-            return run(typed, columns, types or (lambda name: _looks_floating(columns[name])))
+            return run(typed, columns, told, decimals)
 
     return evaluate
 
 
-def _typed(node: ast.Expression, operate: Callable[..., TypedColumn]) -> Callable[..., TypedColumn]:
+def _typed(
+    node: ast.Expression, operate: Callable[..., TypedColumn], in_ratios: bool
+) -> Callable[..., TypedColumn]:
     """Return an operation for operands of known types, with the zeros of its values' types."""
     if isinstance(node, ast.Binary) and node.operator == "/":
-        operate = _of_parts(values.divide)
+        operate = _of_parts(values.divide if in_ratios else values.divide_doubles)
+    if not _may_make_negative_zero(node):
+        return operate
     return lambda variable, *parts: values.with_one_zero(operate(variable, *parts))
+
+
+def _may_make_negative_zero(node: ast.Expression) -> bool:
+    match node:
+        case ast.Variable() | ast.Unary("-") | ast.Binary("*" | "/"):
+            return True
+        case ast.Call(function):
+            return function not in _FORMS
+        case _:
+            return False
 
 
 def _looks_floating(column: FloatArray) -> BoolArray:
@@ -164,20 +214,26 @@ def _looks_floating(column: FloatArray) -> BoolArray:
     return np.isinf(column) | is_number_nan(column)
 
 
-def _operation(node: ast.Expression, functions: FunctionRegistry) -> Callable[..., TypedColumn]:
+def _operation(
+    node: ast.Expression, functions: FunctionRegistry, in_ratios: bool
+) -> Callable[..., TypedColumn]:
     """Return the operation of a node, as a function of the variables and its operands' values."""
     match node:
         case ast.Variable(name):
             return lambda variable: variable(name)
         case ast.Literal():
-            constant = _constant(node)
+            constant = _ratio_constant(node) if in_ratios else _constant(node)
             return lambda _variable: constant
         case ast.Unary(operator):
             return _of_parts(_UNARY[operator])
+        case ast.Binary("/") if in_ratios:
+            return _of_parts(values.divide_ratios_by_no_zero)
         case ast.Binary(operator):
             return _of_parts(_BINARY[operator])
         case ast.In(negated=negated):
             return _of_parts(values.not_within if negated else values.within)
+        case ast.Call("norm") if in_ratios:
+            return _of_parts(values.share(functions["norm"]))
         case ast.Call(function):
             return _of_parts(_function(function, functions))
         case _:
@@ -186,6 +242,15 @@ def _operation(node: ast.Expression, functions: FunctionRegistry) -> Callable[..
 
 def _constant(literal: ast.Literal) -> TypedColumn:
     return TypedColumn(np.asarray(constant_value(literal)), False, literal.datatype in FLOATING)
+
+
+def _ratio_constant(literal: ast.Literal) -> TypedColumn:
+    number = number_of(literal)
+    if number is None or literal.datatype in FLOATING:
+        return _constant(literal)
+    assert isinstance(number.value, Fraction), "only floating numbers are no fractions"
+    numbers, scale = ratios.constant(number.value)
+    return TypedColumn(numbers, False, False, scale)
 
 
 def _of_parts(operate: Callable[..., TypedColumn]) -> Callable[..., TypedColumn]:
@@ -208,15 +273,15 @@ _FORMS: Mapping[str, Callable[..., TypedColumn]] = {
 }
 
 _UNARY: Mapping[str, Callable[..., TypedColumn]] = {
-    "+": values.arithmetic(np.positive),
-    "-": values.arithmetic(np.negative),
+    "+": values.arithmetic(np.positive, ratios.sign_of(np.positive)),
+    "-": values.arithmetic(np.negative, ratios.sign_of(np.negative)),
     "!": values.negation,
 }
 
 _BINARY: Mapping[str, Callable[..., TypedColumn]] = {
-    "+": values.arithmetic(np.add),
-    "-": values.arithmetic(np.subtract),
-    "*": values.arithmetic(np.multiply),
+    "+": values.arithmetic(np.add, ratios.sum_of(np.add)),
+    "-": values.arithmetic(np.subtract, ratios.sum_of(np.subtract)),
+    "*": values.arithmetic(np.multiply, ratios.multiply),
     "/": values.divide_by_no_zero,
     "=": values.equal,
     "!=": values.comparison(np.not_equal),
@@ -237,6 +302,8 @@ def is_plain(expression: ast.Expression, functions: FunctionRegistry, datatypes:
 
     Then both can be NaN all the way, and numpy computes with them at no cost.
     """
+    if needs_ratios(expression, functions, datatypes):
+        return False
     return all(_is_plain(node, functions) for node in postorder(expression)) and not any(
         _may_divide_by_zero(node) for node in postorder(expression)
     )
@@ -267,7 +334,9 @@ def _type_of(node: ast.Expression, functions: FunctionRegistry, datatypes: Datat
 def _plain(expression: ast.Expression, functions: FunctionRegistry) -> ScoreFunction:
     program = [(_plainly(node, functions), len(operands(node))) for node in postorder(expression)]
 
-    def run(columns: Columns, types: TypesOf | None = None) -> FloatArray:
+    def run(
+        columns: Columns, types: TypesOf | None = None, decimals: Ratios = _NO_RATIOS
+    ) -> FloatArray:
         stack: list[FloatArray] = []
         with np.errstate(all="ignore"):
             for operate, count in program:
