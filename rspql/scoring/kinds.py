@@ -7,7 +7,7 @@ from enum import Flag, auto
 
 from rspql import ast
 from rspql.scoring.datatypes import DECIMAL, DOUBLE, FLOAT, INTEGER, literal_value, primitive
-from rspql.scoring.fold import fold, postorder
+from rspql.scoring.fold import fold
 from rspql.scoring.functions import FunctionRegistry, ResultType
 
 
@@ -121,7 +121,7 @@ def needs_ratios(
         return kind
 
     fold(expression, step)
-    return found and any(isinstance(node, ast.Variable) for node in postorder(expression))
+    return found
 
 
 def _computes(node: ast.Expression) -> bool:

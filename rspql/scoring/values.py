@@ -188,7 +188,7 @@ def _of_ratio(
         raise TypesNeededError
     if floating is False:
         return TypedColumn(ratio[0], error, False, ratio[1])
-    assert isinstance(floating, np.ndarray)
+    floating = np.asarray(floating)
     plain = TypedColumn(compute(*(part.doubles for part in parts)), error, floating)
     return _where_floating(floating, plain, ratio)
 
@@ -284,7 +284,7 @@ def share(function: ScoringFunction) -> Callable[..., TypedColumn]:
         error = reduce(either, (part.error for part in parts), _unless(width[0] > 0))
         if plain is None:
             return TypedColumn(numbers, error, False, scale)
-        assert isinstance(floating, np.ndarray)
+        floating = np.asarray(floating)
         of_plain, of_ratio = _with_mask(plain), TypedColumn(numbers, error, False, scale)
         return _either_of(
             floating, of_plain, of_ratio, _chosen(floating, of_plain.error, of_ratio.error)
@@ -299,7 +299,7 @@ def _unless(holds: BoolArray) -> Mask:
 
 def _with_mask(column: TypedColumn) -> TypedColumn:
     mask = column.floating
-    return replace(column, floating=as_mask(mask)) if isinstance(mask, np.ndarray) else column
+    return column if mask is None else replace(column, floating=as_mask(mask))
 
 
 def _type_of_call(

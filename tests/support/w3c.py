@@ -204,9 +204,6 @@ def outcomes(suites: Path, folder: Path) -> dict[str, str]:
                 found[name] = f"refused: {_first_line(error)}"
         engine.start()
         for name, handle in running.items():
-            import sys as _s
-
-            print("at", name, file=_s.stderr, flush=True)
             found[name] = _outcome(every[name], list(handle))
     return {name: found[name] for name in every}
 
