@@ -84,7 +84,7 @@ def is_exact(
     return max(found.need, found.distinct) < LIMIT
 
 
-def _part(
+def _part(  # noqa: PLR0911
     node: ast.Expression,
     parts: tuple[_Part, ...],
     variables: Mapping[str, Digits],

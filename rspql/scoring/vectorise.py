@@ -4,9 +4,9 @@ The arithmetic is SPARQL's. Integers and decimals are ratios of whole numbers, a
 nearest doubles, as long as these whole numbers are small enough (:mod:`rspql.scoring.capacity`);
 beyond that they lose their last digits. An xsd:float has a double's precision.
 
-An error is not the number NaN: COALESCE passes over errors alone, ``NaN != 7`` is true, and NaN counts as false. A division by zero is an error for
-integers and decimals, and infinite or NaN for doubles, so it depends on the types of the operands
-in each row.
+An error is not the number NaN: COALESCE passes over errors alone, ``NaN != 7`` is true, and NaN
+counts as false. A division by zero is an error for integers and decimals, and infinite or NaN for
+doubles, so it depends on the types of the operands in each row.
 
 Columns of numbers hold NaN for an error: an unbound variable, or a value that is not a number. The
 number NaN is told from it by the column's datatype or, if that is not known, by its form

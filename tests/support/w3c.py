@@ -1,8 +1,8 @@
 """The W3C's tests of SPARQL evaluation as RSP-QL queries over a window and static graphs.
 
 The tests come with the source distribution of rdflib, which is fetched from pip's package index by
-version and hash (``locks/w3c.lock``). A test's data are static graphs. Its query gets a window that holds one
-record, so it has as many solutions as without.
+version and hash (``locks/w3c.lock``). A test's data are static graphs. Its query gets a window that
+holds one record, so it has as many solutions as without.
 """
 
 from __future__ import annotations
