@@ -12,10 +12,10 @@ from replica.view import KnownValues
 from rspql.ast import XSD
 from rspql.plan import Score
 from rspql.scoring.capacity import DOUBLES, LIMIT, Digits, is_exact
-from rspql.scoring.kinds import Kind
+from rspql.scoring.kinds import NumberKind
 
 REASON = "scores have more digits than are computed: in SPARQL others could be among the best"
-_ANY = Digits(math.inf, math.inf, False, Kind.WHOLE | Kind.DECIMAL)
+_ANY = Digits(math.inf, math.inf, False, NumberKind.WHOLE | NumberKind.DECIMAL)
 
 NOT_EXACT = Certificate(Status.APPROXIMATE, REASON, math.inf)
 
@@ -26,7 +26,9 @@ Extents = Mapping[str, Digits]
 def extents_of(greatest: Mapping[str, tuple[float, float]]) -> Extents:
     """Return the sizes of aggregates, given greatest magnitudes and denominators of exact ones."""
     return {
-        name: Digits(size, scale, scale == 1.0, Kind.WHOLE if scale == 1.0 else Kind.DECIMAL)
+        name: Digits(
+            size, scale, scale == 1.0, NumberKind.WHOLE if scale == 1.0 else NumberKind.DECIMAL
+        )
         for name, (size, scale) in greatest.items()
     }
 
@@ -63,7 +65,7 @@ class Exactness:
         datatype = self._score.datatypes.get(name)
         if datatype == XSD + "double":
             return DOUBLES
-        return Digits(greatest, kind=Kind.WHOLE) if datatype == XSD + "integer" else _ANY
+        return Digits(greatest, kind=NumberKind.WHOLE) if datatype == XSD + "integer" else _ANY
 
     def checked(self, certificate: Certificate, extents: Extents) -> Certificate:
         """Return a certificate, approximate if the scores may not be SPARQL's."""
@@ -73,7 +75,8 @@ class Exactness:
 
     def _holds(self, extents: Extents) -> bool:
         if any(
-            each.kind is not Kind.DOUBLE and each.greatest >= LIMIT for each in extents.values()
+            each.kind is not NumberKind.DOUBLE and each.greatest >= LIMIT
+            for each in extents.values()
         ):
             return False
         if self.is_certain:
@@ -88,9 +91,9 @@ class Exactness:
 
 
 def _digits_of(size: NumberSize) -> Digits:
-    kind = Kind.DECIMAL if size.places else Kind.WHOLE
-    kind |= Kind.SINGLE if size.has_single else Kind(0)
-    kind |= Kind.DOUBLE if size.has_double else Kind(0)
+    kind = NumberKind.DECIMAL if size.places else NumberKind.WHOLE
+    kind |= NumberKind.SINGLE if size.has_single else NumberKind(0)
+    kind |= NumberKind.DOUBLE if size.has_double else NumberKind(0)
     scale = float(10**size.places)
     is_same = not (size.has_single or size.has_double) or not size.places
     return Digits(size.greatest * scale, scale, is_same, kind)

@@ -10,13 +10,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 from rspql import ast
 from rspql.scoring.exact import number_of
 from rspql.scoring.expand import in_operators
 from rspql.scoring.fold import fold
 from rspql.scoring.functions import FunctionRegistry, ResultType
-from rspql.scoring.kinds import EXACT, Kind, kind_of
+from rspql.scoring.kinds import EXACT, NumberKind, kind_of
 from rspql.scoring.ratios import common_scale
 
 LIMIT = 2.0**51
@@ -37,7 +38,7 @@ class Digits:
     greatest: float = 0.0
     scale: float = 1.0
     fixed: bool = True
-    kind: Kind = Kind.DOUBLE
+    kind: NumberKind = NumberKind.DOUBLE
 
 
 DOUBLES = Digits()
@@ -72,7 +73,7 @@ def is_exact(
     >>> tenth = ast.Literal("0.1", ast.XSD + "decimal")
     >>> score = ast.Binary("*", ast.Variable("x"), tenth)
     >>> [
-    ...     is_exact(score, {"x": Digits(greatest, kind=Kind.WHOLE)}, FunctionRegistry({}))
+    ...     is_exact(score, {"x": Digits(greatest, kind=NumberKind.WHOLE)}, FunctionRegistry({}))
     ...     for greatest in (1e6, 1e16)
     ... ]
     [True, False]
@@ -84,7 +85,7 @@ def is_exact(
     return max(found.need, found.distinct) < LIMIT
 
 
-def _part(  # noqa: PLR0911
+def _part(
     node: ast.Expression,
     parts: tuple[_Part, ...],
     variables: Mapping[str, Digits],
@@ -107,14 +108,9 @@ def _part(  # noqa: PLR0911
         case ast.In():
             compared = (_compared(parts[0], each) for each in parts[1:])
             return _Part(_of_truth(), max([need, *compared]))
-        case ast.Call("if"):
-            return _Part(_union(parts[1].digits, parts[2].digits), need)
-        case ast.Call("coalesce"):
-            first, *others = parts
-            digits = first.digits
-            for each in others:
-                digits = _union(each.digits, digits)
-            return _Part(digits, need)
+        case ast.Call("if" | "coalesce" as form):
+            chosen = parts[1:] if form == "if" else parts
+            return _Part(reduce(_union, (each.digits for each in chosen)), need)
         case ast.Call(function) if function != "bound":
             return _called(node, parts, kind, need, functions)
         case _:
@@ -132,11 +128,11 @@ def _of_literal(literal: ast.Literal) -> _Part:
 
 
 def _of_truth() -> Digits:
-    return Digits(1.0, kind=Kind.WHOLE)
+    return Digits(1.0, kind=NumberKind.WHOLE)
 
 
-def _computed(operator: str, left: _Part, right: _Part, kind: Kind, need: float) -> _Part:
-    if Kind.SINGLE in kind:
+def _computed(operator: str, left: _Part, right: _Part, kind: NumberKind, need: float) -> _Part:
+    if NumberKind.SINGLE in kind:
         return _Part(Digits(kind=kind), _NOT_EXACT)
     # An exact number that meets a double becomes the nearest one.
     meet = max(_converted(left, right), _converted(right, left))
@@ -160,7 +156,7 @@ def _computed(operator: str, left: _Part, right: _Part, kind: Kind, need: float)
     return _Part(digits, max(need, meet, digits.greatest, digits.scale))
 
 
-def _sum(a: Digits, b: Digits, fixed: bool, kind: Kind) -> Digits:
+def _sum(a: Digits, b: Digits, fixed: bool, kind: NumberKind) -> Digits:
     scale = common_scale(a.scale, b.scale) if fixed else _times(a.scale, b.scale)
     factors = (scale / a.scale, scale / b.scale) if math.isfinite(scale) else (1.0, 1.0)
     greatest = a.greatest * factors[0] + b.greatest * factors[1]
@@ -170,7 +166,7 @@ def _sum(a: Digits, b: Digits, fixed: bool, kind: Kind) -> Digits:
 def _converted(number: _Part, other: _Part) -> float:
     """Return the size of an exact number that becomes a double; a leaf is always the nearest."""
     digits = number.digits
-    if number.is_leaf or not digits.kind & EXACT or not other.digits.kind & Kind.DOUBLE:
+    if number.is_leaf or not digits.kind & EXACT or not other.digits.kind & NumberKind.DOUBLE:
         return 0.0
     return max(digits.greatest, digits.scale)
 
@@ -191,12 +187,16 @@ def _union(a: Digits, b: Digits) -> Digits:
         return replace(b, kind=kind)
     if a.fixed and b.fixed:
         both = _sum(a, b, fixed=True, kind=kind)
-        return replace(both, fixed=kind & ~EXACT == Kind(0) or both.scale == 1.0)
+        return replace(both, fixed=kind & ~EXACT == NumberKind(0) or both.scale == 1.0)
     return Digits(max(a.greatest, b.greatest), max(a.scale, b.scale), False, kind)
 
 
 def _called(
-    call: ast.Call, parts: tuple[_Part, ...], kind: Kind, need: float, functions: FunctionRegistry
+    call: ast.Call,
+    parts: tuple[_Part, ...],
+    kind: NumberKind,
+    need: float,
+    functions: FunctionRegistry,
 ) -> _Part:
     function = functions.find(call.function)
     sizes = [max(part.digits.greatest, part.digits.scale) for part in parts if not part.is_leaf]
@@ -213,9 +213,9 @@ def _called(
     return _Part(Digits(digits.greatest, kind=kind), max(need, parts[0].distinct))
 
 
-def _share(parts: tuple[_Part, ...], kind: Kind, need: float) -> _Part:
+def _share(parts: tuple[_Part, ...], kind: NumberKind, need: float) -> _Part:
     value, low, high = (part.digits for part in parts)
-    if Kind.SINGLE in kind:
+    if NumberKind.SINGLE in kind:
         return _Part(Digits(kind=kind), _NOT_EXACT)
     if not value.kind & EXACT:
         return _Part(Digits(1.0, kind=kind), need)

@@ -11,7 +11,7 @@ from rspql.scoring.fold import fold
 from rspql.scoring.functions import FunctionRegistry, ResultType
 
 
-class Kind(Flag):
+class NumberKind(Flag):
     """Kinds that values can have. A decimal without a fraction is a whole number, too."""
 
     WHOLE = auto()
@@ -20,34 +20,34 @@ class Kind(Flag):
     DOUBLE = auto()
 
 
-EXACT = Kind.WHOLE | Kind.DECIMAL
-ANY = EXACT | Kind.SINGLE | Kind.DOUBLE
+EXACT = NumberKind.WHOLE | NumberKind.DECIMAL
+ANY = EXACT | NumberKind.SINGLE | NumberKind.DOUBLE
 _OF_TYPES = {
-    INTEGER: Kind.WHOLE,
-    DECIMAL: Kind.DECIMAL,
-    FLOAT: Kind.SINGLE,
-    DOUBLE: Kind.DOUBLE,
+    INTEGER: NumberKind.WHOLE,
+    DECIMAL: NumberKind.DECIMAL,
+    FLOAT: NumberKind.SINGLE,
+    DOUBLE: NumberKind.DOUBLE,
 }
 _ARITHMETIC = ("+", "-", "*", "/")
 
 
 def kinds(
     expression: ast.Expression, functions: FunctionRegistry, datatypes: Mapping[str, str]
-) -> Kind:
+) -> NumberKind:
     """Return the kinds that an expression's values can have.
 
     >>> kinds(ast.Binary("/", ast.Variable("x"), ast.Variable("x")), None, {"x": INTEGER})
-    <Kind.DECIMAL: 2>
+    <NumberKind.DECIMAL: 2>
     """
     return fold(expression, lambda node, parts: kind_of(node, parts, functions, datatypes))
 
 
 def kind_of(
     node: ast.Expression,
-    parts: tuple[Kind, ...],
+    parts: tuple[NumberKind, ...],
     functions: FunctionRegistry,
     datatypes: Mapping[str, str],
-) -> Kind:
+) -> NumberKind:
     """Return the kinds that a node's values can have, given those of its operands."""
     match node:
         case ast.Variable(name):
@@ -63,48 +63,50 @@ def kind_of(
         case ast.Call("coalesce"):
             return _together(parts)
         case ast.Call("bound") | ast.Unary() | ast.Binary() | ast.In():
-            return Kind.WHOLE
+            return NumberKind.WHOLE
         case ast.Call():
             return _of_call(node, parts, functions)
         case _:
             return ANY
 
 
-def _of_literal(literal: ast.Literal) -> Kind:
-    kind = _OF_TYPES.get(primitive(literal.datatype) or "", Kind.WHOLE)
-    is_whole = kind is Kind.DECIMAL and literal_value(literal).is_integer()
-    return Kind.WHOLE if is_whole else kind
+def _of_literal(literal: ast.Literal) -> NumberKind:
+    kind = _OF_TYPES.get(primitive(literal.datatype) or "", NumberKind.WHOLE)
+    is_whole = kind is NumberKind.DECIMAL and literal_value(literal).is_integer()
+    return NumberKind.WHOLE if is_whole else kind
 
 
-def _of_call(call: ast.Call, parts: tuple[Kind, ...], functions: FunctionRegistry) -> Kind:
+def _of_call(
+    call: ast.Call, parts: tuple[NumberKind, ...], functions: FunctionRegistry
+) -> NumberKind:
     function = functions.find(call.function)
     if function is None or function.result is ResultType.DOUBLE:
-        return Kind.DOUBLE
+        return NumberKind.DOUBLE
     together = _together(parts)
     if function.result is not ResultType.QUOTIENT:
         return together
     # Where it clamps, the value is 0 or 1.
-    is_double = parts[0] is Kind.DOUBLE
-    return together | (Kind.WHOLE if is_double else Kind.WHOLE | Kind.DECIMAL)
+    is_double = parts[0] is NumberKind.DOUBLE
+    return together | (NumberKind.WHOLE if is_double else NumberKind.WHOLE | NumberKind.DECIMAL)
 
 
-def _together(parts: tuple[Kind, ...]) -> Kind:
-    found = Kind(0)
+def _together(parts: tuple[NumberKind, ...]) -> NumberKind:
+    found = NumberKind(0)
     for part in parts:
         found |= part
     return found
 
 
-def _wider(left: Kind, right: Kind, *, divides: bool) -> Kind:
-    found = Kind(0)
-    for each in Kind:
-        lower = [other for other in Kind if other.value <= each.value]
+def _wider(left: NumberKind, right: NumberKind, *, divides: bool) -> NumberKind:
+    found = NumberKind(0)
+    for each in NumberKind:
+        lower = [other for other in NumberKind if other.value <= each.value]
         if (each in left and any(other in right for other in lower)) or (
             each in right and any(other in left for other in lower)
         ):
             found |= each
-    if divides and Kind.WHOLE in found:
-        found = (found & ~Kind.WHOLE) | Kind.DECIMAL
+    if divides and NumberKind.WHOLE in found:
+        found = (found & ~NumberKind.WHOLE) | NumberKind.DECIMAL
     return found
 
 
@@ -114,10 +116,10 @@ def needs_ratios(
     """Return True if decimals can be computed with: doubles would lose their last digits."""
     found = False
 
-    def step(node: ast.Expression, parts: tuple[Kind, ...]) -> Kind:
+    def step(node: ast.Expression, parts: tuple[NumberKind, ...]) -> NumberKind:
         nonlocal found
         kind = kind_of(node, parts, functions, datatypes)
-        found = found or (_computes(node) and Kind.DECIMAL in kind)
+        found = found or (_computes(node) and NumberKind.DECIMAL in kind)
         return kind
 
     fold(expression, step)

@@ -13,7 +13,7 @@ from rspql import ast
 from rspql.scoring import DEFAULT_FUNCTIONS, to_sparql, vectorise, vectorise_condition
 from rspql.scoring.capacity import Digits, is_exact
 from rspql.scoring.exact import Number, evaluate
-from rspql.scoring.kinds import Kind
+from rspql.scoring.kinds import NumberKind
 from rspql.scoring.ratios import of_decimals
 
 INTEGER, DECIMAL = ast.XSD + "integer", ast.XSD + "decimal"
@@ -75,9 +75,9 @@ def test_what_is_called_exact_orders_as_exact_arithmetic(
     columns = np.array(rows, dtype=np.float64).T
     sizes = [float(np.abs(column).max()) for column in columns]
     digits = {
-        "x": Digits(sizes[0], kind=Kind.WHOLE),
-        "y": Digits(sizes[1], kind=Kind.WHOLE),
-        "z": Digits(sizes[2], 100.0, kind=Kind.DECIMAL),
+        "x": Digits(sizes[0], kind=NumberKind.WHOLE),
+        "y": Digits(sizes[1], kind=NumberKind.WHOLE),
+        "z": Digits(sizes[2], 100.0, kind=NumberKind.DECIMAL),
     }
     if not is_exact(score, digits, DEFAULT_FUNCTIONS):
         return
@@ -109,13 +109,13 @@ def test_decimals_that_are_equal_tie() -> None:
 @pytest.mark.parametrize(
     ("score", "size", "kind", "exact"),
     [
-        (X, 2.0**50, Kind.WHOLE, True),
-        (X, 2.0**53, Kind.WHOLE, False),
-        (ast.Binary("+", X, X), 2.0**50, Kind.WHOLE, False),
-        (ast.Binary("*", X, decimal("0.123456789012345678")), 9.0, Kind.WHOLE, False),
-        (ast.Binary("*", X, decimal("0.1")), 9.0, Kind.SINGLE, False),
-        (ast.Binary("*", X, decimal("0.1")), 2.0**60, Kind.DOUBLE, True),
+        (X, 2.0**50, NumberKind.WHOLE, True),
+        (X, 2.0**53, NumberKind.WHOLE, False),
+        (ast.Binary("+", X, X), 2.0**50, NumberKind.WHOLE, False),
+        (ast.Binary("*", X, decimal("0.123456789012345678")), 9.0, NumberKind.WHOLE, False),
+        (ast.Binary("*", X, decimal("0.1")), 9.0, NumberKind.SINGLE, False),
+        (ast.Binary("*", X, decimal("0.1")), 2.0**60, NumberKind.DOUBLE, True),
     ],
 )
-def test_what_is_exact(score: ast.Expression, size: float, kind: Kind, exact: bool) -> None:
+def test_what_is_exact(score: ast.Expression, size: float, kind: NumberKind, exact: bool) -> None:
     assert is_exact(score, {"x": Digits(size, kind=kind)}, DEFAULT_FUNCTIONS) is exact
