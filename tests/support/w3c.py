@@ -7,6 +7,7 @@ holds one record, so it has as many solutions as without.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
 import re
@@ -275,8 +276,7 @@ def _expected(path: Path) -> Found:
 
 def _solutions(path: Path) -> Found:
     if path.suffix == ".csv":
-        header, *lines = path.read_text("utf-8").splitlines()
-        return [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
+        return list(csv.DictReader(path.read_text("utf-8").splitlines()))
     found = ox.parse_query_results(path.read_bytes(), _format(path))
     if isinstance(found, ox.QueryBoolean):
         return bool(found)
