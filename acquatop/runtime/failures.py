@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ _MEMORY = "give it more (--conf spark.driver.memory=4g, or --driver-memory of sp
 _SMALLER = "or let batches be smaller, by the option of the source that limits them"
 _FULL = ("out of memory", "OutOfMemoryError", "maxResultSize", "TaskResultLost", "[LOST]")
 """Message if results are too large for the driver."""
+_OWN = re.compile(r"\bConnectorError: (.+)(\n  hint: .+)?")
+"""Message of a connector, which says what to do."""
 
 
 @contextmanager
@@ -44,7 +47,12 @@ def _essence(text: str) -> str:
 
     >>> _essence("An error occurred while calling o1.x.\\n: org.SparkException: Job aborted")
     'org.SparkException: Job aborted'
+    >>> print(_essence("x\\n  connectors.ConnectorError: a has gone\\n  hint: put it back\\n y"))
+    a has gone
+      hint: put it back
     """
+    if (own := _OWN.search(text)) is not None:
+        return own[1] + (own[2] or "")
     lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
     for word in ("Error:", "Exception:"):
         for line in lines:

@@ -1,4 +1,7 @@
-"""Program that receives messages until it is killed: ``child.py FOLDER URL QOS VERSION``."""
+"""Program that receives messages until it is killed.
+
+``child.py FOLDER URL QOS VERSION [MESSAGE_ID]``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from connectors.mqtt import MqttDataSource
 
 if __name__ == "__main__":
-    folder, url, qos, version = sys.argv[1:]
+    folder, url, qos, version, *message_id = sys.argv[1:]
     options = {
         "url": url,
         "topics": "plant/#",
@@ -18,6 +21,7 @@ if __name__ == "__main__":
         "qos": qos,
         "version": version,
         "receiveMaximum": "50",
+        **({"messageId": message_id[0]} if message_id else {}),
     }
     reader = MqttDataSource(options).streamReader(None)
     start = reader.initialOffset()

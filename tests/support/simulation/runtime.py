@@ -67,6 +67,11 @@ class SimulatedCarrier:
         """Discard data."""
         self._source.forgotten = max(self._source.forgotten, int(position["offset"]))
 
+    tells_status = False
+
+    def status(self) -> None:
+        """Return None: there is no source."""
+
     def stop(self) -> None:
         """End the stream, as a thread does that is told to stop."""
         self._is_stopped = True
