@@ -11,7 +11,7 @@ from replica.number_size import NumberSize
 from replica.view import KnownValues
 from rspql.ast import XSD
 from rspql.plan import Score
-from rspql.scoring.capacity import DOUBLES, LIMIT, Digits, is_exact
+from rspql.scoring.capacity import DOUBLES, LIMIT, Digits, capacity, is_exact
 from rspql.scoring.kinds import NumberKind
 
 REASON = "scores have more digits than are computed: in SPARQL others could be among the best"
@@ -50,15 +50,8 @@ class Exactness:
     @property
     def capacity(self) -> float:
         """Magnitude up to which integers of the stream alone give exact scores."""
-        if self.is_certain:
-            return math.inf
-        low, high = 0, 64
-        while low + 1 < high:
-            middle = (low + high) // 2
-            names = self._score.stream_variables
-            fits = self._holds({name: self.digits(name, 2.0**middle) for name in names})
-            low, high = (middle, high) if fits else (low, middle)
-        return 2.0**low if low else 0.0
+        datatypes = {name: self._score.datatypes[name] for name in self._score.stream_variables}
+        return capacity(self._expressions, datatypes, self._score.functions)
 
     def digits(self, name: str, greatest: float) -> Digits:
         """Return the digits of a stream variable with values up to a magnitude."""

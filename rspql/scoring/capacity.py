@@ -7,18 +7,19 @@ Then equal scores are equal doubles, and different scores different ones, in the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
 from rspql import ast
+from rspql.scoring.datatypes import INTEGER
 from rspql.scoring.exact import number_of
 from rspql.scoring.expand import in_operators
 from rspql.scoring.fold import fold
 from rspql.scoring.functions import FunctionRegistry, ResultType
 from rspql.scoring.kinds import EXACT, NumberKind, kind_of
-from rspql.scoring.ratios import common_scale
+from rspql.scoring.ratios import common_scale, nearest
 
 LIMIT = 2.0**51
 """Below this, whole numbers and their ratios are exact, and different ratios different doubles."""
@@ -85,6 +86,36 @@ def is_exact(
     return max(found.need, found.distinct) < LIMIT
 
 
+def capacity(
+    expressions: Sequence[ast.Expression],
+    datatypes: Mapping[str, str],
+    functions: FunctionRegistry,
+) -> float:
+    """Return the magnitude up to which integers give expressions all their digits.
+
+    ``datatypes`` are those of all variables. It is infinite if the expressions have no integers.
+
+    >>> x = ast.Variable("x")
+    >>> capacity([ast.Binary("*", x, x)], {"x": INTEGER}, FunctionRegistry({})) == 2.0**25
+    True
+    """
+    if INTEGER not in datatypes.values():
+        return math.inf
+
+    def fits(greatest: float) -> bool:
+        sizes = {
+            name: Digits(greatest, kind=NumberKind.WHOLE) if datatype == INTEGER else DOUBLES
+            for name, datatype in datatypes.items()
+        }
+        return all(is_exact(each, sizes, functions) for each in expressions)
+
+    low, high = 0, int(math.log2(LIMIT))
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(2.0**middle) else (low, middle)
+    return 2.0**low if low else 0.0
+
+
 def _part(
     node: ast.Expression,
     parts: tuple[_Part, ...],
@@ -123,7 +154,7 @@ def _of_literal(literal: ast.Literal) -> _Part:
     if number is None or not isinstance(number.value, Fraction):
         return _Part(Digits(kind=kind), is_leaf=True)
     top, bottom = number.value.as_integer_ratio()
-    digits = Digits(_float(abs(top)), _float(bottom), kind=kind)
+    digits = Digits(nearest(abs(top)), nearest(bottom), kind=kind)
     return _Part(digits, is_leaf=True, constant=number.value)
 
 
@@ -226,16 +257,9 @@ def _share(parts: tuple[_Part, ...], kind: NumberKind, need: float) -> _Part:
     ends = parts[1].constant, parts[2].constant
     if not fixed or ends[0] is None or ends[1] is None:
         return _Part(Digits(both.greatest, both.greatest, False, kind), need)
-    size = _float(int(abs(ends[1] - ends[0]) * int(both.scale))) if need < LIMIT else math.inf
+    size = nearest(int(abs(ends[1] - ends[0]) * int(both.scale))) if need < LIMIT else math.inf
     return _Part(Digits(size, size, True, kind), need)
 
 
 def _times(a: float, b: float) -> float:
     return 0.0 if 0.0 in (a, b) else a * b
-
-
-def _float(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf

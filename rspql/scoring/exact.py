@@ -81,6 +81,13 @@ def evaluate(
     return fold(expression, lambda node, parts: _value(node, parts, variables, functions))
 
 
+def holds(
+    condition: ast.Expression, variables: Mapping[str, Number | None], functions: FunctionRegistry
+) -> bool:
+    """Return True if a condition holds for a row; an error counts as False."""
+    return _truth(evaluate(condition, variables, functions)) is True
+
+
 def _value(
     node: ast.Expression,
     parts: tuple[Value, ...],

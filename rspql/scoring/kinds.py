@@ -82,12 +82,19 @@ def _of_call(
     function = functions.find(call.function)
     if function is None or function.result is ResultType.DOUBLE:
         return NumberKind.DOUBLE
+    if is_share_of_doubles(call, parts):
+        # Where it clamps, the value is 0 or 1.
+        return NumberKind.DOUBLE | NumberKind.WHOLE
     together = _together(parts)
     if function.result is not ResultType.QUOTIENT:
         return together
-    # Where it clamps, the value is 0 or 1.
-    is_double = parts[0] is NumberKind.DOUBLE
-    return together | (NumberKind.WHOLE if is_double else NumberKind.WHOLE | NumberKind.DECIMAL)
+    return together | NumberKind.WHOLE | NumberKind.DECIMAL
+
+
+def is_share_of_doubles(node: ast.Expression, parts: tuple[NumberKind, ...]) -> bool:
+    """Return True if a node is ``norm`` of a double, given its operands' kinds."""
+    is_share = isinstance(node, ast.Call) and node.function == "norm"
+    return is_share and parts[0] is NumberKind.DOUBLE
 
 
 def _together(parts: tuple[NumberKind, ...]) -> NumberKind:
@@ -119,14 +126,31 @@ def needs_ratios(
     def step(node: ast.Expression, parts: tuple[NumberKind, ...]) -> NumberKind:
         nonlocal found
         kind = kind_of(node, parts, functions, datatypes)
-        found = found or (_computes(node) and NumberKind.DECIMAL in kind)
+        found = found or computes_decimals(node, parts, kind)
         return kind
 
     fold(expression, step)
     return found
 
 
-def _computes(node: ast.Expression) -> bool:
+def computes_decimals(
+    node: ast.Expression, parts: tuple[NumberKind, ...], kind: NumberKind
+) -> bool:
+    """Return True if a node of some kinds computes decimals that doubles do not hold."""
+    if NumberKind.DECIMAL not in kind:
+        return False
     if isinstance(node, ast.Binary):
-        return node.operator in _ARITHMETIC
+        return node.operator in _ARITHMETIC and not _weighs_share(node, parts)
     return isinstance(node, ast.Call) and node.function not in ("if", "coalesce", "bound")
+
+
+def _weighs_share(node: ast.Binary, parts: tuple[NumberKind, ...]) -> bool:
+    """Return True for a constant times ``norm`` of a double: where it clamps, times 0 or 1."""
+    sides = ((node.left, node.right, parts[1]), (node.right, node.left, parts[0]))
+    return node.operator == "*" and any(
+        isinstance(weight, ast.Literal)
+        and isinstance(share, ast.Call)
+        and share.function == "norm"
+        and NumberKind.DECIMAL not in kind
+        for weight, share, kind in sides
+    )

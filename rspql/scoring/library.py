@@ -49,7 +49,8 @@ def _norm(value: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         if not np.isfinite(low).all() or not np.isfinite(high).all():
             # Infinity over infinity, where the comparisons that clamp decide.
             scaled = np.where(value <= low, 0.0, np.where(value >= high, 1.0, scaled))
-    return np.where(high > low, scaled, np.nan)
+    is_range = high > low
+    return scaled if is_range.all() else np.where(is_range, scaled, np.nan)
 
 
 def _norm_fails(_result: FloatArray, _value: FloatArray, low: FloatArray, high: FloatArray) -> Mask:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,8 +27,20 @@ def constant(value: Fraction) -> Ratio:
     >>> constant(Fraction("0.25"))
     (array(1.), 4.0)
     """
-    scale = None if value.denominator == 1 else float(value.denominator)
-    return np.asarray(float(value.numerator)), scale
+    scale = None if value.denominator == 1 else nearest(value.denominator)
+    return np.asarray(nearest(value.numerator)), scale
+
+
+def nearest(value: int) -> float:
+    """Return the double nearest to a whole number; an infinity if it is larger than all.
+
+    >>> nearest(-(10**400))
+    -inf
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def of_decimals(numbers: FloatArray, places: int) -> Ratio:
@@ -93,6 +106,31 @@ def clamped(part: Ratio, whole: Ratio) -> Ratio:
     positive = np.where(second > 0, second, 1.0)
     shares = np.clip(first, 0.0, positive)
     return shares, float(positive) if positive.ndim == 0 else positive
+
+
+def clamped_between(low: Fraction, high: Fraction) -> Callable[[FloatArray, float | None], Ratio]:
+    """Return a function that clamps ratios of one scale to two constants, as shares of 0…1.
+
+    >>> clamped_between(Fraction(2), Fraction(10))(np.array([0.0, 45.0, 99.0]), 10.0)
+    (array([ 0., 25., 80.]), 80.0)
+    """
+
+    @lru_cache(maxsize=32)
+    def ends(scale: float) -> tuple[float, float, float]:
+        common = math.lcm(int(scale), low.denominator, high.denominator)
+        return (
+            nearest(common // int(scale)),
+            nearest(int(low * common)),
+            nearest(int((high - low) * common)),
+        )
+
+    def clamp(numbers: FloatArray, scale: float | None) -> Ratio:
+        factor, least, width = ends(1.0 if scale is None else scale)
+        above = _times(numbers, factor)
+        above = above if least == 0 else above - least
+        return above.clip(0.0, width), width
+
+    return clamp
 
 
 def multiply(left: Ratio, right: Ratio) -> Ratio:

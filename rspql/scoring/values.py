@@ -8,8 +8,10 @@ long as the whole numbers are less than 2^51 (:mod:`rspql.scoring.capacity`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -289,6 +291,23 @@ def share(function: ScoringFunction) -> Callable[..., TypedColumn]:
         return _either_of(
             floating, of_plain, of_ratio, _chosen(floating, of_plain.error, of_ratio.error)
         )
+
+    return operate
+
+
+def share_between(
+    function: ScoringFunction, low: Fraction, high: Fraction
+) -> Callable[..., TypedColumn]:
+    """Return the operation of ``norm`` with constant ends, ``low`` less than ``high``."""
+    in_general, clamp = share(function), ratios.clamped_between(low, high)
+
+    def operate(value: TypedColumn, *ends: TypedColumn) -> TypedColumn:
+        if value.floating is not False or isinstance(value.scale, np.ndarray):
+            return in_general(value, *ends)
+        if value.scale is not None and not math.isfinite(value.scale):
+            return in_general(value, *ends)
+        numbers, scale = clamp(value.numbers, value.scale)
+        return TypedColumn(numbers, value.error, False, scale)
 
     return operate
 

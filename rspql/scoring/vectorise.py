@@ -22,14 +22,22 @@ import numpy as np
 
 from rspql import ast
 from rspql.scoring import ratios, values
+from rspql.scoring.clamped import clamped_for_decimals
 from rspql.scoring.datatypes import FLOATING, constant_value, promote
 from rspql.scoring.exact import number_of
 from rspql.scoring.expand import in_operators
 from rspql.scoring.fold import operands, postorder
-from rspql.scoring.functions import BoolArray, FloatArray, FunctionRegistry, Mask
+from rspql.scoring.functions import BoolArray, FloatArray, FunctionRegistry, Mask, ScoringFunction
 from rspql.scoring.kinds import needs_ratios
 from rspql.scoring.library import DEFAULT_FUNCTIONS
 from rspql.scoring.nan import is_number_nan
+from rspql.scoring.plain import (
+    FORMS,
+    has_plain_errors,
+    may_divide_by_zero,
+    plainly,
+    plainly_unless_clamped,
+)
 from rspql.scoring.types import result_type
 from rspql.scoring.values import TypedColumn, TypesNeededError
 
@@ -68,8 +76,19 @@ def vectorise(
     >>> score({"x": np.array([1.0, np.nan, 3.0])})
     array([ 2., nan,  6.])
     """
-    if is_plain(expression, functions, datatypes):
-        return _plain(expression, functions)
+    if has_plain_errors(expression, functions):
+        if not needs_ratios(expression, functions, datatypes):
+            return plainly(expression, functions)
+        count = clamped_for_decimals(expression, functions, datatypes)
+        if count is not None:
+            in_ratios = _with_errors(expression, functions, datatypes)
+            return plainly_unless_clamped(expression, functions, count, in_ratios)
+    return _with_errors(expression, functions, datatypes)
+
+
+def _with_errors(
+    expression: ast.Expression, functions: FunctionRegistry, datatypes: Datatypes
+) -> ScoreFunction:
     evaluate = evaluation(expression, functions, datatypes)
 
     def run(
@@ -121,7 +140,7 @@ def needs_types(
     ):
         return True
     return any(
-        _may_divide_by_zero(node) and _type_of(node, functions, datatypes) is None
+        may_divide_by_zero(node) and _type_of(node, functions, datatypes) is None
         for node in postorder(expression)
     )
 
@@ -204,7 +223,7 @@ def _may_make_negative_zero(node: ast.Expression) -> bool:
         case ast.Variable() | ast.Unary("-") | ast.Binary("*" | "/"):
             return True
         case ast.Call(function):
-            return function not in _FORMS
+            return function not in FORMS
         case _:
             return False
 
@@ -233,7 +252,7 @@ def _operation(
         case ast.In(negated=negated):
             return _of_parts(values.not_within if negated else values.within)
         case ast.Call("norm") if in_ratios:
-            return _of_parts(values.share(functions["norm"]))
+            return _of_parts(_share(node, functions["norm"]))
         case ast.Call(function):
             return _of_parts(_function(function, functions))
         case _:
@@ -253,12 +272,24 @@ def _ratio_constant(literal: ast.Literal) -> TypedColumn:
     return TypedColumn(numbers, False, False, scale)
 
 
+def _share(node: ast.Call, function: ScoringFunction) -> Callable[..., TypedColumn]:
+    low, high = (_exact_constant(each) for each in node.arguments[1:])
+    if low is None or high is None or not low < high:
+        return values.share(function)
+    return values.share_between(function, low, high)
+
+
+def _exact_constant(expression: ast.Expression) -> Fraction | None:
+    number = number_of(expression) if isinstance(expression, ast.Literal) else None
+    return number.value if number is not None and isinstance(number.value, Fraction) else None
+
+
 def _of_parts(operate: Callable[..., TypedColumn]) -> Callable[..., TypedColumn]:
     return lambda _variable, *parts: operate(*parts)
 
 
 def _function(name: ast.Iri | str, functions: FunctionRegistry) -> Callable[..., TypedColumn]:
-    if isinstance(name, str) and name in _FORMS:
+    if isinstance(name, str) and name in FORMS:
         return _FORMS[name]
     function = functions.find(name)
     if function is None:
@@ -294,83 +325,5 @@ _BINARY: Mapping[str, Callable[..., TypedColumn]] = {
 }
 
 
-# Errors and NaN alike -------------------------------------------------------------------------
-
-
-def is_plain(expression: ast.Expression, functions: FunctionRegistry, datatypes: Datatypes) -> bool:
-    """Return True if nothing in an expression tells an error from the number NaN.
-
-    Then both can be NaN all the way, and numpy computes with them at no cost.
-    """
-    if needs_ratios(expression, functions, datatypes):
-        return False
-    return all(_is_plain(node, functions) for node in postorder(expression)) and not any(
-        _may_divide_by_zero(node) for node in postorder(expression)
-    )
-
-
-def _is_plain(node: ast.Expression, functions: FunctionRegistry) -> bool:
-    match node:
-        case ast.Variable() | ast.Literal() | ast.Unary("+" | "-"):
-            return True
-        case ast.Binary(operator):
-            return operator in _PLAIN
-        case ast.Call(function):
-            return function not in _FORMS and functions.find(function) is not None
-        case _:
-            return False
-
-
-def _may_divide_by_zero(node: ast.Expression) -> bool:
-    if not isinstance(node, ast.Binary) or node.operator != "/":
-        return False
-    return not isinstance(node.right, ast.Literal) or constant_value(node.right) == 0
-
-
 def _type_of(node: ast.Expression, functions: FunctionRegistry, datatypes: Datatypes) -> str | None:
     return promote(result_type(node, datatypes, functions))
-
-
-def _plain(expression: ast.Expression, functions: FunctionRegistry) -> ScoreFunction:
-    program = [(_plainly(node, functions), len(operands(node))) for node in postorder(expression)]
-
-    def run(
-        columns: Columns, types: TypesOf | None = None, decimals: Ratios = _NO_RATIOS
-    ) -> FloatArray:
-        stack: list[FloatArray] = []
-        with np.errstate(all="ignore"):
-            for operate, count in program:
-                start = len(stack) - count
-                parts = stack[start:]
-                del stack[start:]
-                stack.append(operate(columns, *parts))
-        return stack.pop()
-
-    return run
-
-
-def _plainly(node: ast.Expression, functions: FunctionRegistry) -> _Operation:
-    match node:
-        case ast.Variable(name):
-            return lambda columns: columns[name]
-        case ast.Literal():
-            constant = np.asarray(constant_value(node))
-            return lambda _columns: constant
-        case ast.Unary(operator) | ast.Binary(operator):
-            compute = _SIGNS[operator] if isinstance(node, ast.Unary) else _PLAIN[operator]
-            return lambda _columns, *parts: compute(*parts)
-        case ast.Call(function):
-            found = functions.find(function)
-            assert found is not None, "only plain expressions are computed plainly"
-            return lambda _columns, *parts: found.apply(*parts)
-        case _:
-            raise TypeError(f"not a plain expression: {node!r}")
-
-
-_SIGNS: Mapping[str, _Operation] = {"+": np.positive, "-": np.negative}
-_PLAIN: Mapping[str, _Operation] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": np.divide,
-}
