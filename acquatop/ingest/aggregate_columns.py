@@ -74,9 +74,13 @@ class AggregateColumns:
         for name, column in self._columns.items():
             if column.of is None or self._is_whole(column):
                 values = kept[0] if column.of is None else kept[self._place(column)]
-                magnitudes = np.abs(values[~np.isnan(values)])
+                # These pass over NaN, and need no column of magnitudes.
+                least, most = (
+                    np.fmin.reduce(values, initial=0.0),
+                    np.fmax.reduce(values, initial=0.0),
+                )
                 scale = float(kept[0].max(initial=1.0)) if column.function == "avg" else 1.0
-                found[name] = float(magnitudes.max(initial=0.0)), scale
+                found[name] = max(-float(least), float(most)), scale
         return found
 
     def terms(self, kept: Columnwise, at: int) -> dict[str, str]:

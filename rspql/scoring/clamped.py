@@ -45,6 +45,7 @@ def clamped_for_decimals(
 
     None if rows without a clamped share can compute with decimals, too.
 
+    >>> from rspql.scoring import DEFAULT_FUNCTIONS
     >>> ends = ast.Literal("0", ast.XSD + "integer"), ast.Literal("9", ast.XSD + "integer")
     >>> x, y = (ast.Call("norm", (ast.Variable(name), *ends)) for name in "xy")
     >>> weight = ast.Literal("0.3", ast.XSD + "decimal")

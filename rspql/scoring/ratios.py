@@ -40,7 +40,7 @@ def nearest(value: int) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def of_decimals(numbers: FloatArray, places: int) -> Ratio:
@@ -98,7 +98,7 @@ def clamped(part: Ratio, whole: Ratio) -> Ratio:
     """Return the share of a part in a whole that is greater than zero, clamped to 0…1.
 
     >>> clamped((np.array([-1.0, 2.0, 9.0]), None), (np.asarray(32.0), 4.0))
-    (array([0., 8., 32.]), 32.0)
+    (array([ 0.,  8., 32.]), 32.0)
     """
     first, second, scale = aligned(part, whole)
     if scale is None:
@@ -111,7 +111,7 @@ def clamped(part: Ratio, whole: Ratio) -> Ratio:
 def clamped_between(low: Fraction, high: Fraction) -> Callable[[FloatArray, float | None], Ratio]:
     """Return a function that clamps ratios of one scale to two constants, as shares of 0…1.
 
-    >>> clamped_between(Fraction(2), Fraction(10))(np.array([0.0, 45.0, 99.0]), 10.0)
+    >>> clamped_between(Fraction(2), Fraction(10))(np.array([0.0, 45.0, 200.0]), 10.0)
     (array([ 0., 25., 80.]), 80.0)
     """
 
