@@ -70,8 +70,8 @@ def plainly_unless_clamped(
         rows = clamped.rows
         if rows is None:
             return scores
-        if rows.shape != scores.shape or any(each.shape != rows.shape for each in columns.values()):
-            return exactly(columns)
+        if not rows.ndim or any(each.shape != rows.shape for each in columns.values()):
+            return exactly(columns)  # a share of constants
         scores[rows] = exactly({name: column[rows] for name, column in columns.items()})
         return scores
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rspql import ast
@@ -119,3 +119,36 @@ def test_decimals_that_are_equal_tie() -> None:
 )
 def test_what_is_exact(score: ast.Expression, size: float, kind: NumberKind, exact: bool) -> None:
     assert is_exact(score, {"x": Digits(size, kind=kind)}, DEFAULT_FUNCTIONS) is exact
+
+
+DOUBLE = ast.XSD + "double"
+ENDS = st.tuples(st.integers(0, 3), st.integers(4, 9)).map(lambda ends: tuple(map(integer, ends)))
+SHARES = st.builds(
+    lambda of, ends: ast.Call("norm", (of, *ends)),
+    st.sampled_from([X, Y, Z, ast.Literal("9.5e0", DOUBLE)]),
+    ENDS,
+)
+OF_SHARES = st.recursive(
+    SHARES | st.builds(ast.Binary, st.just("*"), CONSTANTS, SHARES),
+    lambda parts: st.builds(ast.Binary, st.sampled_from("+-*"), parts, parts | CONSTANTS),
+    max_leaves=5,
+)
+DOUBLES = st.floats(-2, 12) | st.integers(-1, 10).map(float)
+
+
+@settings(max_examples=300, deadline=None)
+@given(OF_SHARES, st.lists(st.tuples(DOUBLES, DOUBLES, DOUBLES), min_size=1, max_size=6))
+def test_shares_of_doubles_are_decimals_where_they_are_clamped(
+    score: ast.Expression, rows: list[tuple[float, float, float]]
+) -> None:
+    assume(is_exact(score, dict.fromkeys("xyz", Digits()), DEFAULT_FUNCTIONS))
+    columns = dict(zip("xyz", np.array(rows).T, strict=True))
+    run = vectorise(score, DEFAULT_FUNCTIONS, dict.fromkeys("xyz", DOUBLE))
+    found = np.broadcast_to(run(columns), len(rows)).tolist()
+    plain = to_sparql(score)
+    assert plain is not None
+    for row, value in zip(rows, found, strict=True):
+        numbers = {name: Number(each, DOUBLE) for name, each in zip("xyz", row, strict=True)}
+        exact = evaluate(plain, numbers, DEFAULT_FUNCTIONS)
+        assert isinstance(exact, Number)
+        assert value == float(exact.value)
