@@ -27,7 +27,14 @@ from rspql.scoring.datatypes import FLOATING, constant_value, promote
 from rspql.scoring.exact import number_of
 from rspql.scoring.expand import in_operators
 from rspql.scoring.fold import operands, postorder
-from rspql.scoring.functions import BoolArray, FloatArray, FunctionRegistry, Mask, ScoringFunction
+from rspql.scoring.functions import (
+    BoolArray,
+    FloatArray,
+    FunctionRegistry,
+    Mask,
+    ResultType,
+    ScoringFunction,
+)
 from rspql.scoring.kinds import needs_ratios
 from rspql.scoring.library import DEFAULT_FUNCTIONS
 from rspql.scoring.nan import is_number_nan
@@ -158,8 +165,9 @@ def evaluation(
     # A program for a stack machine: running it takes no recursion, however deep the expression is.
     nodes = postorder(expression)
     program = [(_operation(node, functions, in_ratios), len(operands(node))) for node in nodes]
+    has_signs = any(_tells_zeros_apart(node, functions) for node in nodes)
     typed = [
-        (_typed(node, operate, in_ratios), count)
+        (_typed(node, operate, in_ratios, has_signs), count)
         for node, (operate, count) in zip(nodes, program, strict=True)
     ]
     known = {name: datatype in FLOATING for name, datatype in datatypes.items()}
@@ -208,14 +216,29 @@ def evaluation(
 
 
 def _typed(
-    node: ast.Expression, operate: Callable[..., TypedColumn], in_ratios: bool
+    node: ast.Expression, operate: Callable[..., TypedColumn], in_ratios: bool, has_signs: bool
 ) -> Callable[..., TypedColumn]:
-    """Return an operation for operands of known types, with the zeros of its values' types."""
+    """Return an operation for operands of known types.
+
+    If zeros can have signs that matter, its values have the zeros of their types.
+    """
     if isinstance(node, ast.Binary) and node.operator == "/":
         operate = _of_parts(values.divide if in_ratios else values.divide_doubles)
-    if not _may_make_negative_zero(node):
+    if not (has_signs and _may_make_negative_zero(node)):
         return operate
     return lambda variable, *parts: values.with_one_zero(operate(variable, *parts))
+
+
+def _tells_zeros_apart(node: ast.Expression, functions: FunctionRegistry) -> bool:
+    """Return True if a node's value for a zero can depend on its sign."""
+    match node:
+        case ast.Binary("/"):
+            return True
+        case ast.Call(name) if name not in FORMS:
+            function = functions.find(name)
+            return function is None or function.result is ResultType.DOUBLE
+        case _:
+            return False
 
 
 def _may_make_negative_zero(node: ast.Expression) -> bool:
