@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from replica.number_size import NumberSize
 from replica.store.contract import BoolArray, FloatArray, IntArray
 
 
@@ -18,6 +19,9 @@ class KnownValues(Protocol):
 
     def floating(self, variable: str, rows: IntArray) -> BoolArray:
         """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
+
+    def size(self, variable: str) -> NumberSize:
+        """Return the size of a variable's numbers, at least."""
 
     def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows whose key the remote had when it was last asked."""

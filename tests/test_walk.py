@@ -33,6 +33,8 @@ UPWARD = {
     ("topk", "query"): "structures have merits of aggregates computed by a scoring",
     ("replica", "refresh"): "rankers draw merits from an outlook, remotes ask the time",
     ("refresh", "query"): "the keys of a whole window's SERVICE are found by a query over it",
+    ("rspql", "replica"): "a score asks for the types of the remote's numbers",
+    ("rspql", "ingest"): "a score asks for the types of the remote's numbers",
     ("rspql", "query"): "a syntax tree is rewritten by a function",
 }
 """Contracts by which a lower room calls what it was given from above."""

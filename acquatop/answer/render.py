@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from rdflib.term import Identifier
 
-from acquatop.ingest.terms import datatype_of, score_literal, to_ast, to_rdflib
+from acquatop.ingest.terms import datatype_of, from_ast, score_literal, to_ast, to_rdflib
 from rspql import ast
 from rspql.plan import TopKPlan
-from rspql.scoring import result_type, type_of_value
+from rspql.scoring import result_type, to_sparql, type_of_value, variables_in
+from rspql.scoring.exact import Number, evaluate, number_of, text_of
 
 Bindings = Mapping[str, Identifier]
 """Selected variables of a solution, as rdflib terms."""
+
+_REMEMBERED = 1 << 14
+"""Number of scores whose digits are remembered."""
 
 
 class Rendering:
@@ -20,6 +25,8 @@ class Rendering:
 
     def __init__(self, plan: TopKPlan) -> None:
         self._plan = plan
+        self._in_score = tuple(variables_in(plan.score.expression))
+        self._decimals: dict[frozenset[tuple[str, str]], str | None] = {}
         self._score_types: dict[frozenset[tuple[str, str]], str | None] = {}
 
     def score_of(self, merit: float) -> float:
@@ -34,8 +41,33 @@ class Rendering:
 
     def _term(self, name: str, terms: Mapping[str, str], score: float) -> Identifier | None:
         if name == self._plan.score.variable:
-            return score_literal(score, self._score_type(terms))
+            return self._score_term(terms, score)
         return to_rdflib(terms[name]) if name in terms else None
+
+    def _score_term(self, terms: Mapping[str, str], score: float) -> Identifier:
+        datatype = self._score_type(terms)
+        if datatype != ast.XSD + "decimal":
+            return score_literal(score, datatype)
+        used = frozenset((name, terms[name]) for name in self._in_score if name in terms)
+        if used not in self._decimals:
+            if len(self._decimals) >= _REMEMBERED:
+                self._decimals.clear()
+            self._decimals[used] = self._decimal(dict(used))
+        found = self._decimals[used]
+        return score_literal(score, datatype) if found is None else to_rdflib(found)
+
+    def _decimal(self, terms: Mapping[str, str]) -> str | None:
+        """Return a score with all its digits; None if it is no decimal."""
+        score = self._plan.score
+        plain = to_sparql(score.expression, score.functions)
+        if plain is None:
+            return None
+        named = ((name, to_ast(term)) for name, term in terms.items())
+        numbers = {name: number_of(each) for name, each in named if isinstance(each, ast.Literal)}
+        value = evaluate(plain, numbers, score.functions)
+        if not isinstance(value, Number) or not isinstance(value.value, Fraction):
+            return None
+        return from_ast(ast.Literal(text_of(value.value), ast.XSD + "decimal"))
 
     def _score_type(self, terms: Mapping[str, str]) -> str | None:
         """Return the datatype that SPARQL gives a score, from the datatypes of its terms."""

@@ -12,6 +12,7 @@ from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.contract import FloatArray
 from rspql.ast import XSD
 from rspql.plan import AggregateColumn
+from rspql.scoring.ratios import Ratio
 
 _INTEGERS = 2.0**63
 """Limit of a SPARQL engine's integers: a sum of this size or more is an error."""
@@ -58,6 +59,29 @@ class AggregateColumns:
             values = np.where(np.abs(values) < _INTEGERS, values, np.nan)
         # A key that has left the window has a count of zero, but is scored along with the others.
         return values / np.maximum(kept[0], 1) if column.function == "avg" else values
+
+    def ratios(self, kept: Columnwise) -> dict[str, Ratio]:
+        """Return the averages of integers, which are decimals, by variable."""
+        return {
+            name: (kept[self._place(column)], np.maximum(kept[0], 1))
+            for name, column in self._columns.items()
+            if column.function == "avg" and self._is_whole(column)
+        }
+
+    def greatest(self, kept: Columnwise) -> dict[str, tuple[float, float]]:
+        """Return by variable the greatest magnitude of integers, and the greatest denominator."""
+        found = {}
+        for name, column in self._columns.items():
+            if column.of is None or self._is_whole(column):
+                values = kept[0] if column.of is None else kept[self._place(column)]
+                # These pass over NaN, and need no column of magnitudes.
+                least, most = (
+                    np.fmin.reduce(values, initial=0.0),
+                    np.fmax.reduce(values, initial=0.0),
+                )
+                scale = float(kept[0].max(initial=1.0)) if column.function == "avg" else 1.0
+                found[name] = max(-float(least), float(most)), scale
+        return found
 
     def terms(self, kept: Columnwise, at: int) -> dict[str, str]:
         """Return the N-Triples terms of one key's aggregates, without those that are errors."""

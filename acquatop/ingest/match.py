@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.scoring import BoolArray
+from acquatop.ingest.stream_filter import StreamFilter, numbers_of
 from acquatop.ingest.terms import from_ast
 from acquatop.topk.contract import FloatArray, IntArray
 from connectors.contract import RecordDecoder
@@ -23,8 +24,7 @@ from connectors.mapping import BAD, DATATYPES, IRI, SUBJECT, TIME, XSD_DOUBLE
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.plan import AggregateColumn, Aggregation, Score, TopKPlan
-from rspql.scoring import variables_in, vectorise_condition
-from rspql.scoring.vectorise import ConditionFunction
+from rspql.scoring import variables_in
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class Matcher:
         self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
         self._conditions = plan.stream_filters
         self._functions = plan.score.functions
-        self._made: list[tuple[ConditionFunction, ast.Expression]] | None = None
+        self._made: list[StreamFilter] | None = None
 
     def check(self, found: list[Diagnostic]) -> None:
         """Append diagnostics to ``found`` if this pattern cannot be matched against the records."""
@@ -243,12 +243,9 @@ class Matcher:
         matches = np.asarray(
             pc.fill_null(matches, False).to_numpy(zero_copy_only=False), dtype=np.bool_
         )
-        for holds, condition in self._filters():
-            numbers = {
-                name: _numbers(self._values(name, records)) for name in variables_in(condition)
-            }
-            columns = {name: each.to_numpy(zero_copy_only=False) for name, each in numbers.items()}
-            matches = matches & holds(columns)
+        for stream_filter in self._filters():
+            values = {name: self._values(name, records) for name in stream_filter.variables}
+            matches = matches & stream_filter.holds(values)
         rows = (
             np.asarray(readable.to_numpy(zero_copy_only=False))
             if self._arrivals == "latest"
@@ -258,11 +255,11 @@ class Matcher:
             self, records if rows.all() else records.filter(pa.array(rows)), ~matches[rows]
         )
 
-    def _filters(self) -> list[tuple[ConditionFunction, ast.Expression]]:
+    def _filters(self) -> list[StreamFilter]:
         # Compiled in each process: compiled filters cannot be pickled.
         if self._made is None:
             self._made = [
-                (vectorise_condition(each, self._functions, self._datatypes_in(each)), each)
+                StreamFilter(each, self._functions, self._datatypes_in(each))
                 for each in self._conditions
             ]
         return self._made
@@ -375,7 +372,7 @@ class Found:
     def _numbers(self, variable: str) -> FloatArray:
         if self._matcher.is_subject(variable):
             return np.full(len(self), np.nan)
-        numbers = _numbers(self._matcher._values(variable, self._records))
+        numbers = numbers_of(self._matcher._values(variable, self._records))
         return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
@@ -413,9 +410,3 @@ def _escaped(text: pa.Array) -> pa.Array:
     for character, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
         text = pc.replace_substring(text, character, escape)
     return text
-
-
-def _numbers(values: pa.Array) -> pa.Array:
-    if pa.types.is_string(values.type):
-        return pa.nulls(len(values), pa.float64())
-    return pc.cast(values, pa.float64(), safe=False)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from acquatop.ingest.scoring import BoolArray
 from acquatop.topk.contract import FloatArray, IntArray
+from replica.number_size import NumberSize
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,13 @@ class ReplicaColumns:
     """Keys of a replica, and their numbers. Rows are positions; -1 for all other keys.
 
     ``types`` has by variable a mask of the keys for which it is an xsd:float or xsd:double, if
-    asked for.
+    asked for. ``sizes`` has the sizes of the whole replica's numbers.
     """
 
     keys: pa.StringArray
     columns: dict[str, FloatArray]
     types: dict[str, BoolArray]
+    sizes: dict[str, NumberSize]
 
     def rows(self, keys: list[str] | pa.StringArray) -> IntArray:
         """Return each key's row. O(keys of both)."""
@@ -35,6 +37,10 @@ class ReplicaColumns:
         if not len(self.keys):
             return np.full(len(rows), np.nan)
         return np.where(rows >= 0, self.columns[variable][rows], np.nan)
+
+    def size(self, variable: str) -> NumberSize:
+        """Return the size of a variable's numbers."""
+        return self.sizes[variable]
 
     def floating(self, variable: str, rows: IntArray) -> BoolArray:
         """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""

@@ -22,10 +22,13 @@ from rspql.scoring import (
     vectorise,
     vectorise_condition,
 )
+from rspql.scoring.ratios import Ratio, of_decimals
 
 BoolArray = npt.NDArray[np.bool_]
 TypesOf = Callable[[str], BoolArray]
 """Function that returns which of a variable's numbers are of xsd:float or xsd:double."""
+
+NO_RATIOS: Mapping[str, Ratio] = {}
 
 _RANGES = 1024
 """Number of ranges of the stream's numbers whose best possible merit is cached."""
@@ -80,15 +83,20 @@ class ReplicaScoring:
             indices if self._store is None else self._store.rows(keys)[indices], parts
         )
 
-    def merits_at(self, rows: IntArray, parts: tuple[FloatArray, ...]) -> FloatArray:
-        """Return each row's merit, given its key's row in the replica; -1 for an unknown key."""
+    def merits_at(
+        self, rows: IntArray, parts: tuple[FloatArray, ...], ratios: Mapping[str, Ratio] = NO_RATIOS
+    ) -> FloatArray:
+        """Return each row's merit, given its key's row in the replica; -1 for an unknown key.
+
+        ``ratios`` are the decimals among the parts, by variable.
+        """
         self.scored += len(rows)
         if self._store is None:
-            return self.merits_given({}, parts, len(rows))
+            return self.merits_given({}, parts, len(rows), ratios=ratios)
         numbers = {name: self._store.numbers(name, rows) for name in self._score.remote_variables}
         store = self._store
         merits = self.merits_given(
-            numbers, parts, len(rows), lambda name: store.floating(name, rows)
+            numbers, parts, len(rows), lambda name: store.floating(name, rows), ratios
         )
         merits[~self._store.present(rows)] = np.nan
         return merits
@@ -99,6 +107,7 @@ class ReplicaScoring:
         parts: tuple[FloatArray, ...],
         count: int,
         types: TypesOf | None = None,
+        ratios: Mapping[str, Ratio] = NO_RATIOS,
     ) -> FloatArray:
         """Return each row's merit for given numbers of the remote, by variable: a new column.
 
@@ -106,8 +115,15 @@ class ReplicaScoring:
         they are taken for integers and decimals.
         """
         columns = {**dict(zip(self._score.stream_variables, parts, strict=True)), **remote}
-        merits = self._sign * self._function(columns, types)
+        merits = self._sign * self._function(columns, types, {**ratios, **self._ratios(remote)})
         return merits if merits.shape == (count,) else np.array(np.broadcast_to(merits, count))
+
+    def _ratios(self, remote: Mapping[str, FloatArray]) -> dict[str, Ratio]:
+        """Return the remote's decimals."""
+        if self._store is None:
+            return {}
+        places = {name: self._store.size(name).places for name in remote}
+        return {name: of_decimals(remote[name], each) for name, each in places.items() if each}
 
     def can_count(self, parts: tuple[FloatArray, ...], count: int) -> BoolArray:
         """Return a mask of the rows that the conditions on the stream's numbers alone admit."""
@@ -220,8 +236,12 @@ def _scoring(score: Score) -> ScoreFunction:
         return value
     holds = vectorise_condition(score.condition, score.functions, score.datatypes)
 
-    def scoring(columns: Mapping[str, FloatArray], types: TypesOf | None) -> FloatArray:
-        return np.where(holds(columns, types), value(columns, types), np.nan)
+    def scoring(
+        columns: Mapping[str, FloatArray],
+        types: TypesOf | None,
+        ratios: Mapping[str, Ratio] = NO_RATIOS,
+    ) -> FloatArray:
+        return np.where(holds(columns, types, ratios), value(columns, types, ratios), np.nan)
 
     return scoring
 

@@ -11,6 +11,7 @@ from acquatop.answer.certificate import Certificate
 from acquatop.answer.render import Bindings, Rendering
 from acquatop.ingest.terms import to_rdflib
 from acquatop.plan.bind import BoundQuery
+from acquatop.query.exactness import Exactness
 from acquatop.query.ranking import Ranked
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts
 from acquatop.refresh.replica_refresh import NOTHING_REFRESHED
@@ -65,6 +66,7 @@ class Member(Generic[OperatorT]):
         self._facts: RemoteFacts = facts or NoRemoteFacts()
         self._shown = Forgetful() if shown is None else shown
         self._rendering = Rendering(bound.plan)
+        self._exactness = Exactness(bound.plan.score, self._facts.values)
         self._assembly = Assembly(
             bound.name,
             bound.plan.output,
@@ -83,7 +85,9 @@ class Member(Generic[OperatorT]):
         """Return the answer of a window that has closed, after all changes were applied."""
         window, fetched = closed.window, refreshed.fetched
         top = self.operator.top(window)
-        certificate = self._facts.certify(window, top, refreshed)
+        certificate = self._exactness.checked(
+            self._facts.certify(window, top, refreshed), self.operator.extents(window)
+        )
         expected = self._facts.expect(window, top, certificate.status)
         result = Result(tuple(self._rows(top, fetched)), self.bound.plan.projection)
         use = RemoteUse(

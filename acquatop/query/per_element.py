@@ -13,6 +13,7 @@ from acquatop.answer.answer import Answer, Counts, Row, Status
 from acquatop.answer.assembly import Assembly, ClosedWindow, Result
 from acquatop.answer.certificate import Certificate
 from acquatop.answer.render import Rendering
+from acquatop.ingest.capacity import beyond
 from acquatop.ingest.match import number_column
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
@@ -20,6 +21,7 @@ from acquatop.ingest.reduce.solutions import Solutions
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.plan.bind import Bound, BoundQuery
 from acquatop.query.contract import Sizes, Tick
+from acquatop.query.exactness import NOT_EXACT, Exactness
 from acquatop.query.schedule.every_position import EveryPosition
 from acquatop.query.solution_terms import SolutionTerms
 from acquatop.topk.contract import AnyArray, IntArray
@@ -79,6 +81,9 @@ class PerElementEvaluation:
         """Bindings shown for each of the best, and its score."""
         self._shown: tuple[Row, ...] | None = None
         self._unscored: IntArray = np.empty(0, dtype=np.int64)
+        self._capacity = Exactness(bound.plan.score, None).capacity
+        self._inexact: IntArray = np.empty(0, dtype=np.int64)
+        """Positions of elements whose scores may lack digits."""
         self._has_resumed = False
 
     @property
@@ -132,6 +137,9 @@ class PerElementEvaluation:
         self._note(self._skyline.add(merits))
         self._terms.add(solutions)
         self._unscored = np.concatenate((self._unscored, positions[np.isnan(scored)]))
+        inexact = beyond(self._bound.plan.score, self._capacity, numbers)
+        if inexact is not None:
+            self._inexact = np.concatenate((self._inexact, positions[inexact]))
 
     def _note(self, changes: Changes) -> None:
         entered, left = (
@@ -155,12 +163,14 @@ class PerElementEvaluation:
                 self._shown = tuple(self._rows())
             closed = ClosedWindow(window, opens, closes, tick.due_at)
             result = Result(self._shown, self._bound.plan.projection)
-            yield self._assembly.answer(
-                closed, result, _EXACT, Counts(unscored=self._count_unscored(opens, closes))
-            )
+            counts = Counts(unscored=_count_between(self._unscored, opens, closes))
+            is_exact = not _count_between(self._inexact, opens, closes)
+            certificate = _EXACT if is_exact else NOT_EXACT
+            yield self._assembly.answer(closed, result, certificate, counts)
         opens = self._schedule.next_open_ms
         gone = int(np.searchsorted(self._unscored, opens, side="right"))
         self._unscored = self._unscored[gone:]
+        self._inexact = self._inexact[np.searchsorted(self._inexact, opens, side="right") :]
         self._terms.trim(lambda: self._skyline.held() + self._base)
 
     def _windows_to_answer(self, due: Iterable[range]) -> Iterator[int]:
@@ -200,11 +210,6 @@ class PerElementEvaluation:
         score = self._rendering.score_of(merit)
         return self._rendering.bindings(self._terms.terms(position), score), score
 
-    def _count_unscored(self, opens: int, closes: int) -> int:
-        """Return the number of a window's elements that have no score."""
-        after, until = np.searchsorted(self._unscored, (opens, closes), side="right").tolist()
-        return int(until - after)
-
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot_committed(self) -> None:
@@ -220,6 +225,7 @@ class PerElementEvaluation:
         tables: dict[str, dict[str, AnyArray]] = {
             "window": {"merits": skyline.window()[skyline.n - len(skyline) :]},
             "unscored": {"positions": self._unscored},
+            "inexact": {"positions": self._inexact},
             "best": {
                 "positions": _whole(self._best),
                 "merits": np.array([*self._best.values()], dtype=np.float64),
@@ -250,6 +256,7 @@ class PerElementEvaluation:
             self._skyline = BlockSkyline(self._k, self._bound.windows.width_ms)
             self._skyline.add(merits)
             self._unscored = state.tables["unscored"]["positions"]
+            self._inexact = state.tables.get("inexact", {}).get("positions", self._inexact)
             self._best = dict(zip(best["positions"].tolist(), best["merits"].tolist(), strict=True))
             columns = (
                 state.tables["changes"][name].tolist()
@@ -260,6 +267,12 @@ class PerElementEvaluation:
                 self._terms.resume(unpack_table(parts["held"]))
             self._assembly.resume(parts["output"])
         self._has_resumed = True
+
+
+def _count_between(positions: IntArray, opens: int, closes: int) -> int:
+    """Return the number of positions in a window."""
+    after, until = np.searchsorted(positions, (opens, closes), side="right").tolist()
+    return int(until - after)
 
 
 def _whole(numbers: Iterable[int]) -> IntArray:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from acquatop.answer.expected_quality import ContentSample
 from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.query.exactness import Extents
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, Rows, Top
 
@@ -23,6 +24,9 @@ class Ranked(Protocol):
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the N-Triples terms that the stream gives one of the best, by variable."""
+
+    def extents(self, window: int) -> Extents:
+        """Return the sizes of the stream's numbers in a window, by variable."""
 
     def unscored(self, window: int) -> int:
         """Return the number of a window's solutions without a score."""

@@ -19,10 +19,15 @@ from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
 from replica.store import ReplicaStore
 from replica.store.lookup_cache import LookupCache
+from replica.view import KnownValues
 
 
 class RemoteFacts(Protocol):
     """Facts that an answer states about its remote."""
+
+    @property
+    def values(self) -> KnownValues | None:
+        """Values that the replica has; None without a remote."""
 
     @property
     def budget(self) -> Budget:
@@ -48,6 +53,7 @@ class NoRemoteFacts:
     """Facts of a query that asks no remote."""
 
     budget = NOTHING
+    values = None
 
     def certify(self, window: int, top: Top, refreshed: Refreshed) -> Certificate:
         """Return the certificate of an answer that the stream alone decides."""
@@ -94,6 +100,11 @@ class ReplicaFacts:
             self._expectation = QualityEstimator(
                 operator.scoring, lookups, model, k=operator.k, offset=offset
             )
+
+    @property
+    def values(self) -> KnownValues:
+        """Values that the replica has."""
+        return self._store
 
     @property
     def budget(self) -> Budget:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from replica.number_size import NumberSize
 from replica.store.contract import BoolArray, FloatArray, IntArray
 from replica.store.replica_store import ReplicaStore
 
@@ -40,6 +41,10 @@ class LookupCache:
     def floating(self, variable: str, rows: IntArray) -> BoolArray:
         """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
         return self._store.floating(variable, rows)
+
+    def size(self, variable: str) -> NumberSize:
+        """Return the size of a variable's numbers."""
+        return self._store.size(variable)
 
     def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows whose key the remote had when it was last asked."""

@@ -36,6 +36,10 @@ OTHER_FLOATING = len(_FORMS) - 1
 FLOATING = np.array([name in ("double", "float") for name, _, _ in _FORMS])
 FLOATING[OTHER_FLOATING] = True
 """By code: True if the numbers are of xsd:double or xsd:float."""
+SINGLE = np.array([name == "float" for name, _, _ in _FORMS])
+"""By code: True if the numbers are of xsd:float; those kept as text have a code of xsd:double."""
+PLACES = np.array([digits for _, _, digits in _FORMS])
+"""By code: the number of digits after the point."""
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _CODES = {
     (f"{_XSD}{name}>", mark, digits): code

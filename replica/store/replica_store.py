@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from replica.number_size import NumberSize
 from replica.snapshot import State, pack, reading, unpack
 from replica.store.columns import column, grown
 from replica.store.contract import NEVER, BoolArray, FloatArray, IntArray, Solution, Stored
@@ -42,6 +43,7 @@ class ReplicaStore(KeyedStore):
         self._terms = {name: TermColumn() for name in self.variables}
         self._present: BoolArray = column(0, False, np.bool_)
         self._means: dict[str, float] = {}
+        self._sizes: dict[str, NumberSize] = {}
 
     def __len__(self) -> int:
         return self.held
@@ -69,6 +71,12 @@ class ReplicaStore(KeyedStore):
             known = self._terms[variable].all_numbers()
             self._means[variable] = float(known.mean()) if len(known) else float("nan")
         return self._means[variable]
+
+    def size(self, variable: str) -> NumberSize:
+        """Return the size of a variable's numbers."""
+        if variable not in self._sizes:
+            self._sizes[variable] = self._terms[variable].size()
+        return self._sizes[variable]
 
     def present(self, rows: IntArray) -> BoolArray:
         """Return True for each row whose key the remote had when it was last asked."""
@@ -124,7 +132,8 @@ class ReplicaStore(KeyedStore):
                 terms.resume(state.tables[f"terms{at}"], used)
             other._present[:used] = state.tables["rows"]["present"]
         self._become(other)
-        self._terms, self._present, self._means = other._terms, other._present, {}
+        self._terms, self._present = other._terms, other._present
+        self._means, self._sizes = {}, {}
 
     def _by_key(
         self, asked: Iterable[str], solutions: Iterable[Solution]
@@ -162,6 +171,7 @@ class ReplicaStore(KeyedStore):
             after[name] = terms.numbers(rows)
         if changed.any():
             self._means.clear()
+            self._sizes.clear()
         is_new = self.fetched_at(rows) == NEVER
         self.history.observe(rows, now, changed, before, after, pushed=pushed)
         changed |= is_new
@@ -179,6 +189,7 @@ class ReplicaStore(KeyedStore):
         for terms in self._terms.values():
             terms.clear(rows)
         self._means.clear()
+        self._sizes.clear()
 
 
 def _in_order(solution: Solution) -> tuple[tuple[str, str], ...]:

@@ -6,10 +6,33 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from replica.number_size import NumberSize
 from replica.store.columns import AnyArray, column, grown
 from replica.store.contract import BoolArray, FloatArray, IntArray
 from replica.store.key_index import KeyIndex
-from replica.store.number_forms import FLOATING, NONE, form_of, is_form, is_text, text_of
+from replica.store.number_forms import (
+    FLOATING,
+    NONE,
+    PLACES,
+    SINGLE,
+    form_of,
+    is_form,
+    is_text,
+    text_of,
+)
+
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+def places_of(term: str) -> int:
+    """Return the number of digits after the point if a term is an xsd:decimal, else 0."""
+    lexical, _, datatype = term.rpartition('"^^<')
+    return len(lexical.partition(".")[2]) if datatype == f"{_XSD}decimal>" else 0
+
+
+def is_single(term: str) -> bool:
+    """Return True if a term is an xsd:float."""
+    return term.endswith(f"^^<{_XSD}float>")
 
 
 class TermColumn:
@@ -64,6 +87,20 @@ class TermColumn:
         """Return a mask of the rows whose number is an xsd:float or xsd:double."""
         mask: BoolArray = FLOATING[self._codes[rows]]
         return mask
+
+    def size(self) -> NumberSize:
+        """Return the size of all numbers. O(capacity)."""
+        codes = np.unique(self._codes[: self._capacity])
+        numbers = np.abs(self._numbers[: self._capacity])
+        exact = numbers[~FLOATING[self._codes[: self._capacity]] & np.isfinite(numbers)]
+        places = int(PLACES[codes[~FLOATING[codes]]].max(initial=0))
+        texts = [] if self._texts is None else self._texts.keys(self._texts.all_rows())
+        return NumberSize(
+            float(exact.max(initial=0.0)),
+            max([places, *map(places_of, texts)]),
+            bool(SINGLE[codes].any()) or any(map(is_single, texts)),
+            bool((FLOATING & ~SINGLE)[codes].any()),
+        )
 
     def all_numbers(self) -> FloatArray:
         """Return all finite numbers."""

@@ -19,9 +19,11 @@ from rspql.scoring.intervals import (
     EVERYTHING,
     FALSE,
     NAN,
+    UNIT,
     Interval,
     add,
     at_most,
+    clip,
     conjunction,
     disjunction,
     divide,
@@ -33,8 +35,12 @@ from rspql.scoring.intervals import (
     subtract,
     truth,
     union,
+    widen,
 )
+from rspql.scoring.kinds import needs_ratios
 from rspql.scoring.library import DEFAULT_FUNCTIONS
+
+_UNIT, _LARGEST = 2.0**10, 2.0**16
 
 
 def bounds(
@@ -51,9 +57,41 @@ def bounds(
     >>> bounds(score, {"x": Interval(1.0, 4.0)})
     Interval(low=6.0, high=9.0)
     """
-    found = fold(expression, lambda node, parts: interval_of(node, parts, variables, functions))
+    has_ratios = needs_ratios(expression, functions, {})
+
+    def step(node: ast.Expression, parts: tuple[Interval, ...]) -> Interval:
+        found = interval_of(node, parts, variables, functions)
+        # The nearest double of a decimal differs from one computed in doubles.
+        if has_ratios and _can_differ(node) and not all(map(_is_binary, (*parts, found))):
+            return _widened(node, found)
+        return found
+
+    found = fold(expression, step)
     # NaN is no score.
     return Interval(found.low, found.high)
+
+
+def _can_differ(node: ast.Expression) -> bool:
+    match node:
+        case ast.Variable() | ast.Literal() | ast.Binary("+" | "-" | "*" | "/") | ast.Call("norm"):
+            return True
+        case _:
+            return False
+
+
+def _is_binary(value: Interval) -> bool:
+    """Return True if both ends are small and have few binary digits: nothing rounds them."""
+    return all(
+        math.isinf(end) or (abs(end) < _LARGEST and (end * _UNIT).is_integer())
+        for end in (value.low, value.high)
+    )
+
+
+def _widened(node: ast.Expression, found: Interval) -> Interval:
+    wider = widen(found)
+    if isinstance(node, ast.Call):
+        wider = clip(wider, UNIT)
+    return Interval(wider.low, wider.high, found.nan)
 
 
 def interval_of(

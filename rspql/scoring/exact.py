@@ -1,8 +1,8 @@
 """Evaluation of a single row in exact digits: each number with its value and its datatype.
 
-It is far slower than ``vectorise``, and for the few rows of an answer. Integers have any size.
-Decimals have 18 digits after the point, as in the SPARQL engine: further ones of products and
-quotients are cut off.
+It is far slower than ``vectorise``, and for the few rows of an answer. Integers have any size, and
+decimals any number of digits: a third is a third. Text has 18 digits after the point, as in the
+SPARQL engine; further ones are cut off.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from rspql.scoring.datatypes import (
 from rspql.scoring.fold import fold
 from rspql.scoring.functions import FunctionRegistry
 
-_UNIT = 10**18
+_PLACES = 18
+_UNIT = 10**_PLACES
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,13 @@ def evaluate(
     Fraction(3, 10)
     """
     return fold(expression, lambda node, parts: _value(node, parts, variables, functions))
+
+
+def holds(
+    condition: ast.Expression, variables: Mapping[str, Number | None], functions: FunctionRegistry
+) -> bool:
+    """Return True if a condition holds for a row; an error counts as False."""
+    return _truth(evaluate(condition, variables, functions)) is True
 
 
 def _value(
@@ -152,14 +160,33 @@ def _arithmetic(compute: str, left: Value, right: Value, *, is_sign: bool = Fals
     if compute == "/":
         if right.value == 0:
             return None
-        return Number(_cut(Fraction(left.value) / Fraction(right.value)), DECIMAL)
+        return Number(Fraction(left.value) / Fraction(right.value), DECIMAL)
     result = _COMPUTE[compute](left.value, right.value)
-    return Number(_cut(result) if compute == "*" else result, datatype)
+    return Number(result, datatype)
 
 
-def _cut(value: Fraction) -> Fraction:
-    """Return a fraction without the digits that a decimal does not have."""
-    return Fraction(math.trunc(value * _UNIT), _UNIT)
+def text_of(value: Fraction) -> str:
+    """Return a decimal's text, without the digits after the eighteenth.
+
+    >>> text_of(Fraction(5, 3)), text_of(Fraction(-5, 2)), text_of(Fraction(4))
+    ('1.666666666666666666', '-2.5', '4')
+    """
+    whole, rest = divmod(abs(math.trunc(value * _UNIT)), _UNIT)
+    sign = "-" if value < 0 and (whole or rest) else ""
+    return f"{sign}{whole}.{rest:0{_PLACES}}".rstrip("0").removesuffix(".")
+
+
+def literal_of(number: Number) -> ast.Literal | None:
+    """Return the literal of an integer or decimal; None if it has too many digits, or is another.
+
+    >>> literal_of(Number(Fraction(1, 4), DECIMAL)).lexical
+    '0.25'
+    >>> literal_of(Number(Fraction(1, 3), DECIMAL)) is None
+    True
+    """
+    if not isinstance(number.value, Fraction) or _UNIT % number.value.denominator:
+        return None
+    return ast.Literal(text_of(number.value), number.datatype)
 
 
 def _typed(value: Fraction | float, datatype: str) -> Number:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rspql import ast
+from rspql.scoring.exact import Number, evaluate, literal_of
 from rspql.scoring.fold import fold, with_operands
 from rspql.scoring.functions import SPARQL_NAMES, FunctionRegistry
 from rspql.scoring.in_doubles import in_doubles, is_within
@@ -47,6 +48,40 @@ def to_sparql(
 
     plain = fold(expression, step)
     return in_doubles(plain, functions, LARGEST) if doubles and plain is not None else plain
+
+
+def in_operators(expression: ast.Expression, functions: FunctionRegistry) -> ast.Expression:
+    """Return the expression with constants computed, and functions but norm written out.
+
+    Those that cannot be written out, or would get too large, stay as they are.
+
+    >>> share = ast.Call("norm", (ast.Variable("x"), ast.Literal("0"), ast.Literal("5")))
+    >>> in_operators(share, DEFAULT_FUNCTIONS).function
+    'norm'
+    """
+
+    def step(node: ast.Expression, parts: tuple[ast.Expression, ...]) -> ast.Expression:
+        plain = with_operands(node, parts)
+        if isinstance(node, ast.Call) and node.function == "norm":
+            return plain
+        function = functions.find(node.function) if isinstance(node, ast.Call) else None
+        if function is None or function.expand is None or not function.takes(len(parts)):
+            return plain
+        expanded = function.expand(*parts)
+        return expanded if is_within(LARGEST, expanded) else plain
+
+    return fold(fold(expression, step), _with_constants)
+
+
+def _with_constants(node: ast.Expression, parts: tuple[ast.Expression, ...]) -> ast.Expression:
+    """Return a node, or the number that arithmetic on integers and decimals alone makes."""
+    plain = with_operands(node, parts)
+    is_arithmetic = isinstance(node, ast.Unary | ast.Binary) and node.operator in "+-*/"
+    if not is_arithmetic or not all(isinstance(part, ast.Literal) for part in parts):
+        return plain
+    value = evaluate(plain, {}, DEFAULT_FUNCTIONS)
+    found = literal_of(value) if isinstance(value, Number) else None
+    return plain if found is None else found
 
 
 def _call(

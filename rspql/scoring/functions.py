@@ -52,6 +52,7 @@ class ScoringFunction:
     - ``directions`` returns for the given intervals 1 for each argument in which the function never
       falls, -1 for each in which it never rises, and 0 if neither is known.
     - ``total`` returns True if no numbers from the given intervals give an error.
+    - ``exactly`` does the same to the numerators of ratios, if that is possible.
     - ``sparql`` is the function's name in SPARQL engines: a SPARQL name, or an IRI that can be
       bound to a custom function. ``expand`` writes a call in plain SPARQL if no engine knows the
       function.
@@ -69,6 +70,7 @@ class ScoringFunction:
     expand: Expand | None = None
     fails: Callable[..., BoolArray | bool] = lambda result, *_values: np.isnan(result)
     floating: Callable[[Sequence[FloatArray], Sequence[Mask]], Mask] | None = None
+    exactly: Callable[[FloatArray], FloatArray] | None = None
 
     @property
     def keeps_nan(self) -> bool:

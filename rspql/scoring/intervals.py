@@ -51,6 +51,7 @@ NAN = Interval(math.inf, -math.inf, nan=True)
 FALSE = Interval(0.0, 0.0)
 TRUE = Interval(1.0, 1.0)
 EITHER = Interval(0.0, 1.0)
+UNIT = Interval(0.0, 1.0)
 
 
 def add(left: Interval, right: Interval) -> Interval:

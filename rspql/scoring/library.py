@@ -20,13 +20,12 @@ from rspql.scoring.functions import (
     ScoringFunction,
     corner_bounds,
 )
-from rspql.scoring.intervals import EVERYTHING, Interval, clip, widen
+from rspql.scoring.intervals import EVERYTHING, UNIT, Interval, clip, widen
 
 MATH = "http://www.w3.org/2005/xpath-functions/math#"
 """Namespace of XPath's mathematical functions, by which SPARQL engines may know them."""
 
 _NOT_NEGATIVE = Interval(0.0, np.inf)
-_UNIT = Interval(0.0, 1.0)
 
 
 def _rising(*intervals: Interval) -> tuple[int, ...]:
@@ -50,7 +49,8 @@ def _norm(value: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         if not np.isfinite(low).all() or not np.isfinite(high).all():
             # Infinity over infinity, where the comparisons that clamp decide.
             scaled = np.where(value <= low, 0.0, np.where(value >= high, 1.0, scaled))
-    return np.where(high > low, scaled, np.nan)
+    is_range = high > low
+    return scaled if is_range.all() else np.where(is_range, scaled, np.nan)
 
 
 def _norm_fails(_result: FloatArray, _value: FloatArray, low: FloatArray, high: FloatArray) -> Mask:
@@ -66,7 +66,7 @@ def _norm_floating(values: Sequence[FloatArray], floating: Sequence[Mask]) -> Ma
 
 def _norm_bounds(value: Interval, low: Interval, high: Interval) -> Interval:
     if not (low.is_point and high.is_point and high.low > low.low):
-        return _UNIT
+        return UNIT
     ends = _norm(np.array([value.low, value.high]), np.array(low.low), np.array(high.low))
     least, most = (
         default if np.isnan(end) else float(end)
@@ -300,6 +300,7 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             result=ResultType.ARGUMENT,
             sparql="ABS",
             fails=_never,
+            exactly=np.abs,
         ),
         "ceil": _step("CEIL", np.ceil),
         "floor": _step("FLOOR", np.floor),

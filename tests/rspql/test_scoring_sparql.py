@@ -121,7 +121,7 @@ def agree(expression: ast.Expression, x: Value, y: Value, doubles: bool = False)
     rewritten = to_sparql(expression, doubles=doubles)
     assert rewritten is not None
     expected, found = in_oxigraph(rewritten, x, y), in_arrays(expression, x, y)
-    is_error, score = bool(np.all(found.error)), float(np.ravel(found.numbers)[0])
+    is_error, score = bool(np.all(found.error)), float(np.ravel(found.doubles)[0])
     if expected is None:
         assert is_error
         assert doubles or in_exact_digits(rewritten, x, y) is None

@@ -22,6 +22,7 @@ from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
 from acquatop.topk.order import best
 from rspql.plan import Score
+from rspql.scoring.ratios import Ratio
 
 Pane = tuple[int, int]
 Chunk = tuple[str, int]
@@ -57,7 +58,7 @@ class BucketBest:
     Of the rest, ``unscored`` have no score. ``reaches`` are the merits that keys unknown to the
     replica could have, and ``counts`` the numbers of keys with each. No key of the rest with
     another value could have more than ``most``; it is NaN if none could be a result. ``sample``
-    stands for the rest.
+    stands for the rest. ``greatest`` has the sizes of all keys' exact aggregates.
     """
 
     rows: Rows
@@ -67,6 +68,7 @@ class BucketBest:
     counts: IntArray
     most: float
     sample: Rows
+    greatest: Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,8 @@ class BucketTask:
         scoring = ReplicaScoring(ranking.score, keys.view)
         names = ranking.score.stream_variables
         parts = tuple(self.columns.numbers(name, keys.aggregates) for name in names)
-        merits = merits_of(scoring, keys.rows, parts, keys.aggregates)
+        ratios = self.columns.ratios(keys.aggregates)
+        merits = merits_of(scoring, keys.rows, parts, keys.aggregates, ratios)
         scored = np.flatnonzero(~np.isnan(merits))
         chosen = [
             scored[best(ranking.count, merits[scored], keys.newest[scored], keys.texts[scored])]
@@ -193,6 +196,7 @@ class BucketTask:
                 _NONE.astype(int),
                 math.nan,
                 nothing,
+                self.columns.greatest(keys.aggregates),
             )
         return self._with_rest(ranking, keys, at, scoring, parts, is_rest, without & is_rest)
 
@@ -226,6 +230,7 @@ class BucketTask:
             counts,
             float(most.max(initial=-math.inf)) if len(most) else math.nan,
             keys.take(sample),
+            self.columns.greatest(keys.aggregates),
         )
 
 
@@ -253,10 +258,14 @@ class _Keys:
 
 
 def merits_of(
-    scoring: ReplicaScoring, rows: IntArray, parts: Columnwise, aggregates: Columnwise
+    scoring: ReplicaScoring,
+    rows: IntArray,
+    parts: Columnwise,
+    aggregates: Columnwise,
+    ratios: Mapping[str, Ratio],
 ) -> FloatArray:
     """Return each key's merit; NaN also if an aggregate is no number."""
-    merits = scoring.merits_at(rows, parts)
+    merits = scoring.merits_at(rows, parts, ratios)
     for column in aggregates:
         merits = np.where(np.isnan(column), np.nan, merits)
     return merits

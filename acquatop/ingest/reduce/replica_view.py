@@ -26,7 +26,8 @@ class ReplicaView(ReplicaColumns):
         rows = rows[store.present(rows)]
         numbers = {name: store.numbers(name, rows) for name in variables}
         types = {name: store.floating(name, rows) for name in typed}
-        return cls(pa.array(store.keys(rows), pa.string()), numbers, types)
+        sizes = {name: store.size(name) for name in variables}
+        return cls(pa.array(store.keys(rows), pa.string()), numbers, types, sizes)
 
     def present(self, rows: IntArray) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that the remote has."""

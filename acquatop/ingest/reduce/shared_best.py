@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acquatop.ingest.capacity import beyond
 from acquatop.ingest.match import IDENTITY, Found, Matcher, term_column
 from acquatop.ingest.reduce.identities import TieIdentities
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
@@ -29,6 +31,7 @@ _PANES = b"panes"
 class SharedRequirements:
     """Common needs of queries: the largest ``k``, and the width of the ``narrowest`` window.
 
+    Integers up to ``capacity`` give scores with all digits.
     ``boundaries`` are the times at which their windows open and close; a window has already closed
     at ``closed_ms``.
     """
@@ -37,6 +40,7 @@ class SharedRequirements:
     narrowest: int
     boundaries: Sequence[PeriodicTimes]
     closed_ms: int
+    capacity: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -44,16 +48,17 @@ class Panes:
     """Panes that hold a good record, in time order: stretches between two boundaries of any query.
 
     Each has the time of its newest record, its number of solutions, and how many of them have no
-    score.
+    score, or a score with more digits than are computed.
     """
 
     times: IntArray
     solutions: IntArray
     unscored: IntArray
+    inexact: IntArray
 
     def take(self, at: IntArray | slice) -> Panes:
         """Return some of the panes."""
-        return Panes(self.times[at], self.solutions[at], self.unscored[at])
+        return Panes(self.times[at], self.solutions[at], self.unscored[at], self.inexact[at])
 
 
 class SharedBest:
@@ -89,7 +94,11 @@ class SharedBest:
             MERIT: pa.array(merits[at]),
             **{term_column(name): some.terms(name) for name in self._terms},
         }
-        said = json.dumps(self._panes(records, found.times, is_scored)).encode()
+        said = json.dumps(
+            self._panes(
+                records, found.times, is_scored, beyond(self._score, self._needs.capacity, parts)
+            )
+        ).encode()
         return pa.table(columns).replace_schema_metadata({_PANES: said})
 
     def _kept(self, found: Found, merits: FloatArray, at: IntArray) -> IntArray:
@@ -116,7 +125,11 @@ class SharedBest:
             start = stop
 
     def _panes(
-        self, records: pa.RecordBatch, times: IntArray, is_scored: BoolArray
+        self,
+        records: pa.RecordBatch,
+        times: IntArray,
+        is_scored: BoolArray,
+        inexact: BoolArray | None,
     ) -> list[list[int]]:
         of_records = np.sort(
             records.column(TIME).filter(pc.is_null(records.column(BAD))).drop_null().to_numpy()
@@ -126,7 +139,9 @@ class SharedBest:
         pane_of = np.searchsorted(newest, times, side="left")
         solutions = np.bincount(pane_of, minlength=len(newest))
         unscored = np.bincount(pane_of[~is_scored], minlength=len(newest))
-        return [newest.tolist(), solutions.tolist(), unscored.tolist()]
+        of_inexact = pane_of[:0] if inexact is None else pane_of[inexact]
+        lacking = np.bincount(of_inexact, minlength=len(newest))
+        return [newest.tolist(), solutions.tolist(), unscored.tolist(), lacking.tolist()]
 
 
 def panes_of(table: pa.Table) -> Panes:

@@ -11,6 +11,7 @@ from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, ContentSample
 from acquatop.ingest.buckets.task import BucketBest, BucketRanking, merits_of, reaches_of
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
+from acquatop.query.exactness import Extents, extents_of
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
@@ -146,6 +147,10 @@ class ExecutorRanking:
     def resume(self, snapshot: bytes) -> None:
         """Do nothing."""
 
+    def extents(self, window: int) -> Extents:
+        """Return the sizes of the window's aggregates that are integers or decimals."""
+        return extents_of(self._look().greatest)
+
     def unscored(self, window: int) -> int:
         """Return the number of keys without a score that could otherwise be results."""
         found = self._look()
@@ -195,7 +200,9 @@ class ExecutorRanking:
 
     def _merits(self, found: _Found) -> FloatArray:
         """Return the merits with the replica's present values."""
-        return merits_of(self.scoring, self._rows(found), self._parts(found), found.rows.parts)
+        kept = found.rows.parts
+        ratios = self._columns.ratios(kept)
+        return merits_of(self.scoring, self._rows(found), self._parts(found), kept, ratios)
 
     def _without_merit(self, found: _Found) -> BoolArray:
         return np.isnan(self._merits(found)) & self.scoring.can_count(
@@ -216,6 +223,11 @@ class _Found:
         self.sample = _together([each.sample for each in bests], width)
         self.rest = sum(each.rest for each in bests)
         self.unscored = sum(each.unscored for each in bests)
+        self.greatest: dict[str, tuple[float, float]] = {}
+        for each in bests:
+            for name, sizes in each.greatest.items():
+                known = self.greatest.get(name, sizes)
+                self.greatest[name] = max(known[0], sizes[0]), max(known[1], sizes[1])
         nothing = np.empty(0)
         self.reaches = np.concatenate(
             [nothing, *(np.repeat(each.reaches, each.counts) for each in bests)]

@@ -10,6 +10,7 @@ import numpy as np
 from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, ContentSample, considered
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.content import AggregateStore
+from acquatop.query.exactness import Extents, extents_of
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.aggregates.multi_aggregate import Columnwise
@@ -37,7 +38,8 @@ class _Merits:
 
     def merits(self, keys: AnyArray, parts: Columnwise) -> FloatArray:
         """Return each key's merit with the replica's present values; NaN if there is none."""
-        return self._scoring.merits_at(self._content.rows[keys], self.parts(parts))
+        ratios = self._content.columns.ratios(parts)
+        return self._scoring.merits_at(self._content.rows[keys], self.parts(parts), ratios)
 
     def reach(
         self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
@@ -179,6 +181,11 @@ class AggregateRanking:
 
     def resume(self, snapshot: bytes) -> None:
         """Do nothing."""
+
+    def extents(self, window: int) -> Extents:
+        """Return the sizes of the window's aggregates that are integers or decimals. O(keys)."""
+        kept = self.list.aggregates(self.list.inside())
+        return extents_of(self._columns.greatest(kept))
 
     def unscored(self, window: int) -> int:
         """Return the number of keys without a score that could otherwise be results."""

@@ -13,6 +13,7 @@ from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.shared_best import SharedBest, SharedRequirements, panes_of, scored_of
 from acquatop.plan.bind import Bound, BoundQuery
 from acquatop.query.contract import Sizes, Tick
+from acquatop.query.exactness import Exactness
 from acquatop.query.lateness import ArrivalWatermarks
 from acquatop.query.member import ShownBindings
 from acquatop.query.shared.late_solutions import LateSolutions
@@ -48,6 +49,7 @@ class SharedEvaluation:
         self._structure = SharedSkyline(since=BEFORE_ALL)
         self._late_solutions = LateSolutions()
         self._log = PaneLog()
+        self._capacity = Exactness(bound.plan.score, None).capacity
         self._log_room = _LOG_ROOM
         self._schedule = PerMember(self._structure.meta, self._log)
         self._shown: dict[tuple[tuple[str, ...], str | None], ShownBindings] = {}
@@ -120,7 +122,11 @@ class SharedEvaluation:
         # late.
         boundaries = {PeriodicTimes(each.at, each.step) for each in meta.boundaries()}
         needs = SharedRequirements(
-            max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._schedule.passed_ms
+            max(1, meta.most),
+            meta.narrowest,
+            tuple(sorted(boundaries)),
+            self._schedule.passed_ms,
+            self._capacity,
         )
         return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
 

@@ -7,6 +7,7 @@ import math
 from acquatop.answer.answer import Answer
 from acquatop.answer.assembly import ClosedWindow
 from acquatop.plan.bind import BoundQuery
+from acquatop.query.exactness import REASON
 from acquatop.query.member import Member, ShownBindings
 from acquatop.query.shared.late_solutions import LateSolutions
 from acquatop.query.shared.pane_log import PaneLog
@@ -51,6 +52,8 @@ class SharedMember:
         top = late_solutions.among(top, windows.answered, self.operator.k)
         if windows.is_uncertain(top.window):
             top = Top(top.window, top.rows, top.merits, Certainty.APPROXIMATE, LOST, math.inf)
+        elif not log.is_exact(windows.answered, opens_ms, closes_ms):
+            top = Top(top.window, top.rows, top.merits, Certainty.APPROXIMATE, REASON, math.inf)
         unscored = log.unscored(windows.answered, opens_ms, closes_ms)
         self.operator.show(top, unscored)
         closed = ClosedWindow(top.window, opens_ms, closes_ms, due_at)

@@ -22,20 +22,21 @@ class PaneLog:
     """
 
     def __init__(self) -> None:
-        self._times = self._unscored = np.empty(0, np.int64)
+        self._times = self._unscored = self._inexact = np.empty(0, np.int64)
         self._came = ArrivalWatermarks.in_time(0)
-        self._new: list[tuple[IntArray, IntArray, ArrivalWatermarks]] = []
+        self._new: list[tuple[IntArray, IntArray, IntArray, ArrivalWatermarks]] = []
         self._count = 0
-        self._has_unscored = False
+        self._has_unscored = self._has_inexact = False
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, panes: Panes, came: ArrivalWatermarks) -> None:
         """Add panes, with the progress of time at their arrival."""
-        self._new.append((panes.times, panes.unscored, came))
+        self._new.append((panes.times, panes.unscored, panes.inexact, came))
         self._count += len(panes.times)
         self._has_unscored = self._has_unscored or bool(panes.unscored.any())
+        self._has_inexact = self._has_inexact or bool(panes.inexact.any())
 
     def unscored(self, answered: AnsweredWindows, opens: int, closes: int) -> int:
         """Return the number of a query's solutions without a score between two times."""
@@ -43,6 +44,13 @@ class PaneLog:
             return 0
         at = self._between(opens, closes)
         return int(self._unscored[at][~self._late(answered, at)].sum())
+
+    def is_exact(self, answered: AnsweredWindows, opens: int, closes: int) -> bool:
+        """Return True if all scores of a query between two times have all digits."""
+        if not self._has_inexact:
+            return True
+        at = self._between(opens, closes)
+        return not self._inexact[at][~self._late(answered, at)].any()
 
     def is_empty(self, answered: AnsweredWindows, opens: int, closes: int) -> bool:
         """Return True if a query has no record between two times."""
@@ -77,10 +85,11 @@ class PaneLog:
     def _sort(self) -> None:
         if not self._new:
             return
-        times, unscored, came = zip(
-            (self._times, self._unscored, self._came), *self._new, strict=True
+        times, unscored, inexact, came = zip(
+            (self._times, self._unscored, self._inexact, self._came), *self._new, strict=True
         )
         self._times, self._unscored = np.concatenate(times), np.concatenate(unscored)
+        self._inexact = np.concatenate(inexact)
         self._came = ArrivalWatermarks(
             *(np.concatenate(column) for column in zip(*came, strict=True))
         )
@@ -88,20 +97,23 @@ class PaneLog:
         self._keep(np.argsort(self._times, kind="stable"))
 
     def _keep(self, at: IntArray | slice) -> None:
-        self._times, self._unscored, self._came = (
+        self._times, self._unscored, self._inexact, self._came = (
             self._times[at],
             self._unscored[at],
+            self._inexact[at],
             self._came.take(at),
         )
         self._count = len(self._times)
         self._has_unscored = bool(self._unscored.any())
+        self._has_inexact = bool(self._inexact.any())
 
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
         """Return the whole state."""
         self._sort()
-        columns = {"times": self._times, "unscored": self._unscored, **self._came._asdict()}
+        numbers = {"unscored": self._unscored, "inexact": self._inexact}
+        columns = {"times": self._times, **numbers, **self._came._asdict()}
         return pack(_KIND, _VERSION, State({}, {"panes": columns}))
 
     def resume(self, snapshot: bytes) -> None:
@@ -109,6 +121,7 @@ class PaneLog:
         with reading():
             columns = dict(unpack(_KIND, _VERSION, snapshot).tables["panes"])
             self._times, self._unscored = columns.pop("times"), columns.pop("unscored")
+            self._inexact = columns.pop("inexact", np.zeros_like(self._times))
             self._came = ArrivalWatermarks(**columns)
         self._new = []
         self._keep(slice(None))

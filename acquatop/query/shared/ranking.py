@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from acquatop.query.exactness import Extents
 from acquatop.topk.contract import Rows, Top
 from rspql.plan import TopKPlan
+from rspql.scoring.capacity import DOUBLES
 
 
 class SharedRanking:
@@ -13,6 +15,7 @@ class SharedRanking:
 
     def __init__(self, plan: TopKPlan) -> None:
         self.k = plan.k + plan.offset
+        self._exact: Extents = dict.fromkeys(plan.score.stream_variables, DOUBLES)
         self._terms = plan.stream_variables
         self._top: Top | None = None
         self._unscored = 0
@@ -37,6 +40,10 @@ class SharedRanking:
 
     def resume(self, snapshot: bytes) -> None:
         """Do nothing."""
+
+    def extents(self, window: int) -> Extents:
+        """Return sizes for which scores have all digits: the log of panes knows of others."""
+        return self._exact
 
     def unscored(self, window: int) -> int:
         """Return the number of the window's solutions without a score."""

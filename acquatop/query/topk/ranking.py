@@ -17,6 +17,8 @@ from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneCandidates, PaneSummary
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.ingest.unscored import Solution, Unscored, numbers_of, objects, rows_of, solutions_of
+from acquatop.query.exactness import Exactness, Extents
+from acquatop.query.pane_extents import PaneExtents
 from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
@@ -65,6 +67,7 @@ class TopKN(ABC, Generic[ListT]):
         self._windows = windows
         self._content = content
         self._open_from = -(2**63)
+        self._extents = PaneExtents(self._numbers, Exactness(plan.score, store))
 
     # Arrivals -----------------------------------------------------------------------------------
 
@@ -78,6 +81,7 @@ class TopKN(ABC, Generic[ListT]):
         if not len(solutions):
             return
         parts = tuple(solutions.column(number_column(name)).to_numpy() for name in self._numbers)
+        self._extents.note(pane.first, pane.last, parts)
         self._add(pane, solutions, parts)
 
     @abstractmethod
@@ -97,6 +101,7 @@ class TopKN(ABC, Generic[ListT]):
         if pane.last < self._open_from:
             return
         summary = pane.summary
+        self._extents.note_ranges(pane.first, pane.last, summary.lows, summary.highs)
         if summary.let_go:
             self._note_pruned(pane.first, pane.last, summary)
         if summary.shed and self._store is not None:
@@ -146,6 +151,7 @@ class TopKN(ABC, Generic[ListT]):
             "numbers": f"{self._open_from} {self.scoring.scored}".encode(),
             "list": self.list.snapshot(),
             "waiting": self.waiting.snapshot(),
+            "extents": self._extents.snapshot(),
         }
         return pack_parts(parts)
 
@@ -155,6 +161,7 @@ class TopKN(ABC, Generic[ListT]):
         self._open_from, self.scoring.scored = map(int, parts["numbers"].split())
         self.list.resume(parts["list"])
         self.waiting.resume(parts["waiting"])
+        self._extents.resume(parts.get("extents", b"[]"))
 
     # Changes of the remote's values ---------------------------------------------------------------
 
@@ -233,6 +240,10 @@ class TopKN(ABC, Generic[ListT]):
         assert self._content is not None
         return self._content.of(window, self.list.covering(window), self.waiting.of(window))
 
+    def extents(self, window: int) -> Extents:
+        """Return the sizes of the stream's numbers in a window, by variable."""
+        return self._extents.of(window)
+
     def unscored(self, window: int) -> int:
         """Return the number of a window's solutions without a score."""
         return len(self.waiting.of(window))
@@ -272,6 +283,7 @@ class TopKN(ABC, Generic[ListT]):
         self._open_from = max(self._open_from, window)
         self.list.close_before(window)
         self.waiting.close_before(window)
+        self._extents.close_before(window)
 
 
 def times_of(solutions: pa.Table) -> npt.NDArray[np.int64]:

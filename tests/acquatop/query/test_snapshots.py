@@ -505,7 +505,9 @@ class Logs(Thing):
             sorted(chance.randint(at, at + 9) for _ in range(chance.randint(0, 3))), np.int64
         )
         counts = np.array([chance.randint(0, 2) for _ in times], np.int64)
-        self.held.add(Parted(times, counts, counts), ArrivalWatermarks.at(at, -99, len(times)))
+        self.held.add(
+            Parted(times, counts, counts, counts), ArrivalWatermarks.at(at, -99, len(times))
+        )
         if chance.random() < 0.3:
             self.held.release(at - 5)
         answered, span = self.ANSWERED, WINDOWS.bounds(at // 3)
@@ -514,7 +516,8 @@ class Logs(Thing):
             self.held.first_after(answered, at),
             self.held.is_empty(answered, *span),
         )
-        return len(self.held), known, self.held.unscored(answered, *span)
+        counted = self.held.unscored(answered, *span), self.held.is_exact(answered, *span)
+        return len(self.held), known, counted
 
 
 THINGS: list[type[Thing]] = [
