@@ -21,6 +21,8 @@ from acquatop.windows import Windows
 from replica.store import ReplicaStore
 from rspql.plan import TopKPlan
 
+_LEAST = float(np.finfo(np.float64).min)
+
 
 class _Merits:
     """Merits of keys, given by their codes, from their aggregates and replica rows."""
@@ -161,8 +163,9 @@ class AggregateRanking:
         """
         keys = self.list.inside()
         merits = self.list.merits(keys)
-        # Those without a merit come first: nothing is known of them.
-        minus = np.where(np.isnan(merits), -math.inf, -merits)
+        # After the answer's own come those without a merit: nothing is known of them.
+        minus = np.where(np.isnan(merits), _LEAST, np.maximum(-merits, _LEAST))
+        minus[np.isin(keys, self.list.top(window).rows.keys[: self.k])] = -math.inf
         room = considered(self.k)
         in_order = np.argpartition(minus, room) if len(keys) > room else np.arange(len(keys))
         first, rest = in_order[:room], in_order[room:]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import event, given, settings
 
+from acquatop.answer import expected_quality
 from acquatop.answer.answer import Status
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.scoring import ReplicaScoring
@@ -60,7 +61,15 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HashedIdentities, "of", with_few_heads)
 
 
+@pytest.fixture
+def few_considered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let more keys have no value than are considered one by one."""
+    monkeypatch.setattr(expected_quality, "_CONSIDERED_AT_LEAST", 1)
+    monkeypatch.setattr(expected_quality, "_CONSIDERED_PER_RESULT", 1)
+
+
 @THOROUGH
+@pytest.mark.usefixtures("few_considered")
 @settings(max_examples=70, deadline=None)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
