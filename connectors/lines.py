@@ -39,11 +39,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from connectors import ConnectorError
 from connectors.line_groups import TOGETHER, GroupEnds, LineEnds
 from connectors.offsets_by_file import Offset, OffsetsByFile
+from connectors.read_limits import ALL, ReadLimit, ReadMaxBytes, TriggerAvailableNow
 
 SCHEMA = pa.schema([("value", pa.binary()), ("file", pa.string()), ("position", pa.int64())])
 _LONGEST_HEADER = 1 << 20
@@ -97,7 +97,7 @@ class _Range(InputPartition):
     end: int
 
 
-class LinesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LinesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
     """Reader of lines from an offset on; the module describes offsets."""
 
     def __init__(
@@ -132,11 +132,14 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
             raise ConnectorError(f"there is no file or folder {self._path}")
         self._target = {name: file.stat().st_size for name, file in self._files()}
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+    def latestOffset(  # noqa: N802
+        self, start: Offset | None = None, limit: ReadLimit = ALL
+    ) -> Offset:
         """Return the offset after the next batch.
 
         A batch has whole lines, and no more bytes than the limit unless one line is longer.
         """
+        start = self.initialOffset() if start is None else start
         grown = [(name, file, self._grown(name, file, start)) for name, file in self._files()]
         grown = sorted((each for each in grown if each[2]), key=lambda each: each[2])
         room = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None

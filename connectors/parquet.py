@@ -45,11 +45,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from connectors import ConnectorError
 from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
 from connectors.offsets_by_file import Offset, OffsetsByFile
+from connectors.read_limits import ALL, ReadLimit, ReadMaxRows, TriggerAvailableNow
 from connectors.row_origins import ROW_FILE, ROW_NUMBER
 
 LEAST_PARTITION = 1 << 16
@@ -113,7 +113,7 @@ class _Rows(InputPartition):
     ranges: tuple[tuple[str, int, int], ...]
 
 
-class ParquetReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
     """Reader of rows from an offset on; the module describes offsets."""
 
     def __init__(
@@ -147,9 +147,12 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvaila
             raise ConnectorError(f"there is no file or folder {self._path}")
         self._target = {name: self._length(name) for name in self._names()}
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+    def latestOffset(  # noqa: N802
+        self, start: Offset | None = None, limit: ReadLimit = ALL
+    ) -> Offset:
         """Return the offset after the next batch: files in order of names, up to the limit."""
         room = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        start = self.initialOffset() if start is None else start
         end = dict(start)
         for name in self._names() if self._target is None else sorted(self._target):
             begin, length = start.get(name, 0), self._length(name)

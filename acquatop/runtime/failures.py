@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,10 +13,28 @@ if TYPE_CHECKING:
     from acquatop.catalog.catalog import Stream
     from acquatop.runtime.session import Session
 
-_MEMORY = "give it more (--conf spark.driver.memory=4g, or --driver-memory of spark-submit)"
-_SMALLER = "or let batches be smaller, by the option of the source that limits them"
-_FULL = ("out of memory", "OutOfMemoryError", "maxResultSize", "TaskResultLost", "[LOST]")
-"""Message if results are too large for the driver."""
+_MEMORY = (
+    "give it more (--conf spark.driver.memory=4g, or --driver-memory of spark-submit), or let "
+    "batches be smaller, by the option of the source that limits them"
+)
+_PYTHON = (
+    "spark.pyspark.python names the executors' Python, which needs the packages and the version "
+    "of this one"
+)
+_FILES = "executors read the files of streams themselves: each machine needs them at that path"
+_ENDED = (
+    "executors that end at once, or a driver that they cannot reach, let the cluster end it: see "
+    "work/app-*/*/stderr on a worker, and the master's page"
+)
+_HINTS = (
+    (("out of memory", "OutOfMemoryError", "maxResultSize", "TaskResultLost", "[LOST]"), _MEMORY),
+    (("No module named", "Cannot run program", "PYTHON_VERSION_MISMATCH"), _PYTHON),
+    (("FileNotFoundError", "PermissionError"), _FILES),
+    (("SparkContext was shut down", "stopped SparkContext"), _ENDED),
+)
+"""Words of failures, and their remedy."""
+
+_PLACE = re.compile(r"\((\S+) executor \d+\): (.*)")
 
 
 @contextmanager
@@ -26,25 +45,38 @@ def said_by_spark(session: Session, stream: Stream | None = None) -> Iterator[No
     except AcquaTopError:
         raise
     except Exception as failure:
-        raise _problem(
-            session.fate() or _essence(str(failure)) or type(failure).__name__, stream
-        ) from failure
+        said, place = essence(str(failure))
+        raise _problem(session.fate() or said or type(failure).__name__, stream, place) from failure
 
 
-def _problem(said: str, stream: Stream | None) -> EnvironmentProblem:
+def with_hint(said: str) -> str:
+    """Return a failure's message, with the remedy if that is known."""
+    hints = (hint for words, hint in _HINTS if any(each in said for each in words))
+    return "\n  hint: ".join([said, *hints][:2])
+
+
+def _problem(said: str, stream: Stream | None, place: str | None) -> EnvironmentProblem:
     what = (
         "Spark has failed" if stream is None else f"the stream <{stream.iri}> has failed on Spark"
     )
-    hint = f"\n  hint: {_MEMORY}, {_SMALLER}" if any(each in said for each in _FULL) else ""
-    return EnvironmentProblem(f"{what}: {said}{hint}")
+    where = "" if place is None else f", on {place}"
+    return EnvironmentProblem(with_hint(f"{what}{where}: {said}"))
 
 
-def _essence(text: str) -> str:
-    """Return the line of a long message that says most.
+def essence(text: str) -> tuple[str, str | None]:
+    """Return the line of a long message that says most, and the executor's machine if it is one's.
 
-    >>> _essence("An error occurred while calling o1.x.\\n: org.SparkException: Job aborted")
-    'org.SparkException: Job aborted'
+    >>> essence("An error occurred while calling o1.x.\\n: org.SparkException: Job aborted")
+    ('org.SparkException: Job aborted', None)
+    >>> essence("Lost task 1.3 (TID 5) (10.0.0.2 executor 1): Traceback:\\n  x\\nOSError: no")
+    ('OSError: no', '10.0.0.2')
     """
+    found = _PLACE.search(text)
+    said = text if found is None else text[found.start(2) :]
+    return _best_line(said), None if found is None else found[1]
+
+
+def _best_line(text: str) -> str:
     lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
     for word in ("Error:", "Exception:"):
         for line in lines:

@@ -12,9 +12,11 @@ from contextlib import suppress
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from acquatop.catalog.spark_settings import SparkSettings
 from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.runtime.executors import said_if_no_answer
+from acquatop.runtime.failures import essence, with_hint
 from acquatop.runtime.java import Java, explain_missing, find_java, java_home
-from acquatop.runtime.settings import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,9 +24,8 @@ if TYPE_CHECKING:
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Variable with the address of a Java that has started this Python, as ``spark-submit`` does."""
 
-_FILE_MANAGER = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
+_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedCheckpointFileManager"
+"""A class of Spark's, which has another package from 4.1 on."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _OUT_OF_MEMORY = 3
 """The exit code of a Java that ends itself because its memory is full."""
@@ -104,10 +105,13 @@ class OwnSession(Session):
         self._home.cleanup()
 
 
-def open_session(given: SparkSession | SparkSettings | None) -> Session:
+def open_session(
+    given: SparkSession | SparkSettings | None, usual: SparkSettings | None = None
+) -> Session:
     """Return the given session, the running one, or a new one, in the Java there or in its own.
 
-    Settings are for the last; raises :class:`~acquatop.errors.UserError` for others.
+    Settings are for the last, with the ``usual`` ones for what they leave open. Raises
+    :class:`~acquatop.errors.UserError` if settings are given for others.
     """
     settings = given if isinstance(given, SparkSettings) else SparkSettings()
     running = _running() if given is None or isinstance(given, SparkSettings) else given
@@ -123,7 +127,7 @@ def open_session(given: SparkSession | SparkSettings | None) -> Session:
         from pyspark.sql import SparkSession
 
         return SubmittedSession(SparkSession.builder.getOrCreate())
-    return OwnSession(settings)
+    return OwnSession(settings.over(usual or SparkSettings()))
 
 
 def _running() -> SparkSession | None:
@@ -156,11 +160,11 @@ def _started(java: Java, home: str, properties: Mapping[str, str]) -> SparkSessi
             builder = SparkSession.builder
             for key, value in own_properties(log4j.absolute().as_uri(), properties).items():
                 builder = builder.config(key, value)
-            return builder.getOrCreate()
+            with said_if_no_answer(properties.get("spark.master", "local")):
+                return builder.getOrCreate()
     except Exception as error:
-        raise EnvironmentProblem(
-            f"Spark did not start on Java {java.version} ({java.command}): {error}"
-        ) from error
+        said = f"Spark did not start on Java {java.version} ({java.command})"
+        raise EnvironmentProblem(with_hint(f"{said}: {essence(str(error))[0]}")) from error
     finally:
         # Only launches need it; what runs in this process keeps its own surroundings.
         os.environ.pop("JAVA_HOME") if before is None else os.environ.update(JAVA_HOME=before)
@@ -180,11 +184,17 @@ def own_properties(log4j: str, given: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
-        "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+        "spark.sql.streaming.checkpointFileManagerClass": _file_manager(),
         "spark.sql.warehouse.dir": tempfile.gettempdir() + "/acquatop-warehouse",
         **given,
         _JAVA_OPTIONS: _java_options(log4j, given.get(_JAVA_OPTIONS, "")),
     }
+
+
+def _file_manager() -> str:
+    from pyspark import __version__
+
+    return _FILE_MANAGER.format("" if __version__.startswith("4.0.") else "checkpointing.")
 
 
 def _java_options(log4j: str, given: str) -> str:

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 from pyspark.cloudpickle import dumps
 
 from acquatop.catalog.catalog import Stream
+from acquatop.catalog.spark_settings import SparkSettings
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in, with_offset
+from acquatop.runtime.executors import ExecutorWatch
 from acquatop.runtime.failures import said_by_spark
 from acquatop.runtime.lost_results import ended_if_lost
 from acquatop.runtime.pace import Allowance, Steps
 from acquatop.runtime.session import Session, open_session
-from acquatop.runtime.settings import SparkSettings
 from acquatop.runtime.sources import (
     for_other_processes,
     how_far,
@@ -32,6 +33,7 @@ from acquatop.runtime.sources import (
 )
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
 from connectors.divisible import Divisible
+from connectors.read_limits import PLANS_WITHIN_LIMITS
 from connectors.registry import CONNECTORS, SPARK
 
 if TYPE_CHECKING:
@@ -63,14 +65,20 @@ _WORKERS = 2
 class SparkRuntime:
     """Runtime on a Spark session: the caller's, or else the running one, or else one of its own."""
 
-    def __init__(self, spark: SparkSession | SparkSettings | None = None) -> None:
-        self.session = open_session(spark)
+    def __init__(
+        self,
+        spark: SparkSession | SparkSettings | None = None,
+        usual: SparkSettings | None = None,
+    ) -> None:
+        self.session = open_session(spark, usual)
         self.spark = self.session.spark
+        self._watch = ExecutorWatch(self.spark)
+        self._watch.start()
         try:
             with said_by_spark(self.session):
                 _warm_up(self.spark)
         except BaseException:
-            self.session.close()
+            self.close()
             raise
 
     def carry(
@@ -89,6 +97,7 @@ class SparkRuntime:
 
     def close(self) -> None:
         """End what of Spark is this runtime's own."""
+        self._watch.stop()
         self.session.close()
 
 
@@ -252,7 +261,7 @@ class SparkCarrier:
         # The rows are not asked for: they would go through the JVM twice. What the batch reads is
         # known from its note.
         end, most = (
-            offset_in(planned),
+            self._limited(offset_in(planned)),
             None if self._steps is None else self._steps.pace.allowed.most,
         )
         stop = self._stop(end)
@@ -269,8 +278,15 @@ class SparkCarrier:
             most = None if stop == before else most
         if self._steps is not None:
             self._steps.sent(self._offset, stop, sent)
-        note = planned if stop == end else with_offset(planned, stop)
+        note = planned if stop == offset_in(planned) else with_offset(planned, stop)
         return note, [[Part.from_bytes(data) for data in of_partition] for of_partition in parts]
+
+    def _limited(self, end: Any) -> Any:
+        """Return the end of what is planned, within the source's limit where Spark knows none."""
+        if PLANS_WITHIN_LIMITS or not isinstance(self._reader, Divisible):
+            return end
+        limit = self._reader.getDefaultReadLimit()
+        return self._reader.up_to(end).latestOffset(self._offset, limit)
 
     def _stop(self, end: Any) -> Any:
         return end if self._steps is None else self._steps.stop(self._offset, end)

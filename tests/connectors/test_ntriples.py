@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 import connectors.lines
 from connectors.lines import LinesReader
 from connectors.mapping import BAD, IRI, Property, Template, count_faults
 from connectors.ntriples import NTriplesMapping
+from connectors.read_limits import ReadMaxBytes
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 PROPERTIES = {

@@ -17,10 +17,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from acquatop.app.cli import main
+from acquatop.catalog.spark_settings import SparkSettings, checked_master
 from acquatop.errors import UserError
 from acquatop.runtime import open_runtime
 from acquatop.runtime.session import own_properties
-from acquatop.runtime.settings import SparkSettings, checked_master
 from acquatop.runtime.spark import SparkRuntime
 from examples.oxigraph import OxigraphServer
 from tests.support.recorded_runs import Run, replayed, shown

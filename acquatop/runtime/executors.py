@@ -1,0 +1,105 @@
+"""Watch over a cluster's executors: Spark waits for them without a word."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AFTER_SECONDS, EVERY_SECONDS = 5.0, 2.5
+"""Seconds of waiting before it is said, and between checks."""
+
+_LOG = logging.getLogger("acquatop")
+
+
+@contextmanager
+def said_if_no_answer(master: str) -> Iterator[None]:
+    """Log a warning if the block, which starts Spark, waits for a cluster's master.
+
+    The time that Java takes to start does not count.
+    """
+    done = threading.Event()
+    if not master.startswith("local"):
+        threading.Thread(target=_await_answer, args=[master, done], daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _await_answer(master: str, done: threading.Event) -> None:
+    from pyspark import SparkContext
+
+    java_was_there = False
+    while not done.wait(2 * AFTER_SECONDS):
+        if java_was_there:
+            hint = "is that its URL, as its page shows it, and does a firewall let it through?"
+            _LOG.warning("%s has not answered yet\n  hint: %s", master, hint)
+            return
+        java_was_there = SparkContext._gateway is not None
+
+
+class ExecutorWatch:
+    """Thread that logs a warning while work waits on a cluster without any executor.
+
+    It does nothing if the executor is in the driver.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+        self._done = threading.Event()
+        self._waits = 0
+        self._thread = threading.Thread(target=self._watch, name="acquatop-executors", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        if not self._context._jsc.sc().isLocal():
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the watch."""
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(EVERY_SECONDS):
+            try:
+                count, is_at_work = self._executors(), self._is_at_work()
+            except Exception:
+                return  # its Java has gone, as others say
+            self._look(count, is_at_work)
+
+    def _look(self, count: int, is_at_work: bool) -> None:
+        said = self._waits * EVERY_SECONDS >= AFTER_SECONDS
+        self._waits = self._waits + 1 if is_at_work and count == 0 else 0
+        if self._waits * EVERY_SECONDS >= AFTER_SECONDS:
+            if not said:
+                _LOG.warning("%s", self._message())
+        elif said and count:
+            _LOG.warning("executors have come: %d", count)
+
+    def _executors(self) -> int:
+        # One of them is the driver.
+        return int(self._context._jsc.sc().getExecutorMemoryStatus().size()) - 1
+
+    def _is_at_work(self) -> bool:
+        return bool(self._context.statusTracker().getActiveStageIds())
+
+    def _message(self) -> str:
+        conf = self._context.getConf()
+        memory = conf.get("spark.executor.memory", "1g")
+        cores = conf.get("spark.executor.cores", "all")
+        hint = (
+            "are its workers up and free, is there one with so much room, and can it reach "
+            f"{conf.get('spark.driver.host')}? Its page and its workers' logs say more"
+        )
+        return (
+            f"work waits: no executor of {memory} and {cores} cores has come from "
+            f"{self._context.master}\n  hint: {hint}"
+        )
