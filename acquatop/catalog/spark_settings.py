@@ -18,7 +18,7 @@ _HOSTS = r"[^\s:/,]+:\d+(,[^\s:/,]+:\d+)*"
 _MASTER = re.compile(
     rf"local(\[(\*|{_NUMBER})(,{_NUMBER})?\])?"
     rf"|local-cluster\[{_NUMBER},{_NUMBER},{_NUMBER}\]"
-    rf"|yarn|spark://{_HOSTS}|(?!spark:)[a-z][\w+.-]*://\S+"
+    rf"|yarn|spark://{_HOSTS}|(?!spark:|sc:)[a-z][\w+.-]*://\S+"
 )
 _MASTER_KEY = "spark.master"
 _KEY = re.compile(r"spark(\.[^\s.=]+)+")
@@ -70,6 +70,8 @@ def checked_value(name: str, value: str) -> str:
     """Return a property's value, or raise :class:`ValueError` for a name or value that is wrong."""
     if not _KEY.fullmatch(name):
         raise ValueError(f"{name!r} is no property of Spark's: their names begin with spark.")
+    if name == "spark.remote":
+        raise ValueError("'spark.remote' is for Spark Connect, which is not supported")
     return checked_master(value) if name == _MASTER_KEY else value
 
 

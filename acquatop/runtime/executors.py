@@ -56,10 +56,12 @@ class ExecutorWatch:
         self._waits = 0
         self._thread = threading.Thread(target=self._watch, name="acquatop-executors", daemon=True)
 
-    def start(self) -> None:
-        """Begin to watch."""
+    @contextmanager
+    def over_all_work(self) -> Iterator[None]:
+        """Watch over the block's work, and all that follows."""
         if not self._context._jsc.sc().isLocal():
             self._thread.start()
+        yield
 
     def stop(self) -> None:
         """End the watch."""

@@ -114,6 +114,7 @@ def open_session(
     :class:`~acquatop.errors.UserError` if settings are given for others.
     """
     settings = given if isinstance(given, SparkSettings) else SparkSettings()
+    _refuse_connect(None if isinstance(given, SparkSettings) else given)
     running = _running() if given is None or isinstance(given, SparkSettings) else given
     is_there = running is not None or _is_java_there()
     if is_there and settings:
@@ -128,6 +129,20 @@ def open_session(
 
         return SubmittedSession(SparkSession.builder.getOrCreate())
     return OwnSession(settings.over(usual or SparkSettings()))
+
+
+def _refuse_connect(given: SparkSession | None) -> None:
+    """Raise :class:`~acquatop.errors.UserError` for Spark Connect, given or of the surroundings."""
+    from pyspark.sql.utils import is_remote
+
+    is_connect = type(given).__module__.startswith("pyspark.sql.connect")
+    if is_connect or (given is None and (is_remote() or "SPARK_REMOTE" in os.environ)):
+        hint = (
+            "use a classic session: spark-submit, or SparkSession.builder.master(…), no .remote(…)"
+        )
+        raise UserError(
+            f"Spark Connect has no driver of Spark's in this process, as is needed\n  hint: {hint}"
+        )
 
 
 def _running() -> SparkSession | None:

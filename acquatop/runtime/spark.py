@@ -73,9 +73,8 @@ class SparkRuntime:
         self.session = open_session(spark, usual)
         self.spark = self.session.spark
         self._watch = ExecutorWatch(self.spark)
-        self._watch.start()
         try:
-            with said_by_spark(self.session):
+            with self._watch.over_all_work(), said_by_spark(self.session):
                 _warm_up(self.spark)
         except BaseException:
             self.close()

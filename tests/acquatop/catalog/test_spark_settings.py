@@ -52,6 +52,7 @@ def test_what_is_given_comes_before_what_is_usual() -> None:
         ('mastr = "yarn"', 'did you mean "master"?'),
         ('conf = { "driver.memory" = "4g" }', "their names begin with spark."),
         ('conf = { "spark.master" = "x" }', "'x' is no master"),
+        ('conf = { "spark.remote" = "sc://h" }', "is for Spark Connect, which is not supported"),
         ('master = "yarn"\nconf = { "spark.master" = "local" }', "name two masters"),
         ('conf = { "spark.a" = [] }', '"spark.a" must be a text'),
         ('conf = { spark.a = "1" }', 'write a name in quotes: "spark.driver.memory" = "4g"'),
