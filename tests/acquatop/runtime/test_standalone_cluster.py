@@ -264,7 +264,7 @@ def submit(cluster: Standalone, more: Sequence[str], folder: Path) -> str:
     done = subprocess.run(
         start, cwd=folder, env={**surroundings(), **python}, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr[done.stderr.find("Traceback") :][:2000]
+    assert done.returncode == 0, done.stdout[-2000:]  # Java has put its errors there
     return done.stdout
 
 
