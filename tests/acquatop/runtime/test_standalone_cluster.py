@@ -45,6 +45,8 @@ def executors_code(_):
     yield acquatop.__file__
 
 spark = SparkSession.builder.appName("given").getOrCreate()
+# With its first work Spark itself sets what it had left open.
+spark.range(1).count()
 before = dict(spark.sparkContext.getConf().getAll())
 with Engine.from_catalog("catalog.toml", until_end=True, autostart=False) as engine:
     for name in sys.argv[1:]:
