@@ -23,6 +23,43 @@ def instant_text(time_ms: int) -> str:
     return f"{np.datetime64(time_ms, 'ms')}Z"
 
 
+def date_text(time_ms: int) -> str:
+    """Return the date of a time in UTC.
+
+    >>> date_text(1_750_000_000)
+    '1970-01-21'
+    """
+    return instant_text(time_ms).partition("T")[0]
+
+
+def day_time_text(time_ms: int, now_ms: int) -> str:
+    """Return a time in UTC for people: the time of day, after the date if that is not today's.
+
+    >>> noon = 1_750_032_000_000
+    >>> day_time_text(noon, noon + 3_600_000), day_time_text(noon + 1, noon + 86_400_000)
+    ('00:00:00', '2025-06-16 00:00:00.001')
+    """
+    date, _, clock = instant_text(time_ms).removesuffix("Z").partition("T")
+    clock = clock.removesuffix(".000")
+    return clock if date == date_text(now_ms) else f"{date} {clock}"
+
+
+def span_texts(opens_ms: int, closes_ms: int, now_ms: int) -> tuple[str, str]:
+    """Return two times for people; the second has a date only if it is not that of the first.
+
+    >>> span_texts(1_000, 7_000, 0), span_texts(1_000, 7_000, 86_400_000)
+    (('00:00:01', '00:00:07'), ('1970-01-01 00:00:01', '00:00:07'))
+    >>> span_texts(86_399_000, 86_401_000, 0)
+    ('23:59:59', '1970-01-02 00:00:01')
+    """
+    return day_time_text(opens_ms, now_ms), day_time_text(closes_ms, opens_ms)
+
+
+def span_text(opens_ms: int, closes_ms: int, now_ms: int) -> str:
+    """Return two times for people, with a dash between them."""
+    return " – ".join(span_texts(opens_ms, closes_ms, now_ms))
+
+
 def instant_ms(text: str) -> int:
     """Return the time that such a text says; ValueError for any other text.
 

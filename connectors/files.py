@@ -11,7 +11,8 @@ A row is one file: its bytes, its name, 0 as its position, and the time of its l
 (``received``). Files must be complete when they appear under their name: write them under a name
 that starts with ``.`` or ``_`` and rename them. They are read in the order of their names. A file
 that is added later is read from then on, whatever its name. Offsets are the names of the files read
-so far, so every batch can be read again while the files stay. Offsets grow by one name per file. A
+so far, with a fingerprint of each, so every batch can be read again while the files stay. Offsets
+grow by one name and some 30 bytes per file. A file that changes after it was read is an error. A
 file that is too long is not read: its bytes are null, and the column ``_misfit`` has the reason.
 
 Options:
@@ -39,11 +40,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from connectors import ConnectorError
 from connectors.columns import MISFIT
-from connectors.offsets_by_file import Offset, OffsetsByFile
+from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
 from connectors.read_limits import ALL, ReadLimit, ReadMaxBytes, TriggerAvailableNow
 from connectors.row_origins import ARRIVED, FILE, POSITION
-
-"""Names of the files read so far, with their lengths."""
+from connectors.source_files import Seen, SourceFiles
+from connectors.source_status import SourceStatus, status_of_files
 
 SCHEMA = pa.schema(
     [
@@ -101,9 +102,9 @@ class FilesDataSource(DataSource):
 
 @dataclass
 class _Files(InputPartition):
-    """Some files, by their names."""
+    """Some files, by their names, with the places that tell if they are still the same."""
 
-    names: tuple[str, ...]
+    files: tuple[tuple[str, Place], ...]
 
 
 class FilesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
@@ -113,6 +114,8 @@ class FilesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         self, path: Path, bounds: Bounds, *, ending: str = "", max_partitions: int | None = None
     ) -> None:
         self._path = path
+        rule = 'write files under a name that starts with "_", rename them, and let them stay'
+        self._sources = SourceFiles(path, rule, grow=False, names_stay=False)
         self._bounds = bounds
         self._ending = ending
         self._max_partitions = max_partitions or os.cpu_count() or 1
@@ -131,7 +134,7 @@ class FilesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         """Take the files that exist now as the end of the stream."""
         if not self._path.exists():
             raise ConnectorError(f"there is no file or folder {self._path}")
-        self._target = dict(self._sizes())
+        self._target = {name: seen.size for name, seen in self._present().items()}
 
     def latestOffset(  # noqa: N802
         self, start: Offset | None = None, limit: ReadLimit = ALL
@@ -142,71 +145,76 @@ class FilesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         """
         most = self._bounds.files if start is not None else math.inf
         start = self.initialOffset() if start is None else start
+        present = self._present()
+        self._sources.check(start, present)
         room = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         new: Offset = {}
-        for name, size in self._sizes() if self._target is None else sorted(self._target.items()):
+        for name in present if self._target is None else sorted(self._target):
             if name in start:
                 continue
+            if name not in present:
+                raise self._sources.lost(name, 0)
+            size = present[name].size
             if len(new) >= most or (new and room is not None and size > room):
                 break
-            new[name] = size
+            new[name] = self._place(name, [size, self._sources.print_of(name, size)])
             room = None if room is None else room - min(size, self._bounds.file_bytes)
         return dict(sorted({**start, **new}.items()))
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of bytes read up to an offset, and the total."""
-        return sum(offset.values()), sum((self._target or dict(self._sizes())).values())
+        whole = self._target or {name: seen.size for name, seen in self._present().items()}
+        return sum(map(reached, offset.values())), sum(map(reached, whole.values()))
 
-    def _sizes(self) -> Iterator[tuple[str, int]]:
-        """Yield the names of the existing files in order, with their lengths."""
+    def status(self) -> SourceStatus:
+        """Return the status of the folder."""
+        hint = f'see that the names end with "{self._ending}" (ending)' if self._ending else ""
+        files = map(self._sources.file, self._present())
+        return status_of_files(self._path, files, what="file", hint=hint)
+
+    def _present(self) -> dict[str, Seen]:
+        found = self._sources.present()
         if not self._path.is_dir():
-            if self._path.exists():
-                yield self._path.name, self._path.stat().st_size
-            return
-        with os.scandir(self._path) as entries:
-            files = [
-                each
-                for each in entries
-                if each.name[0] not in "._" and each.name.endswith(self._ending)
-            ]
-            yield from sorted((each.name, each.stat().st_size) for each in files if each.is_file())
+            return found
+        return {name: seen for name, seen in found.items() if name.endswith(self._ending)}
 
     # Files -----------------------------------------------------------------------------------
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[_Files]:
         """Return the new files in order, in at most ``maxPartitions`` parts of similar length."""
-        new = [(name, size) for name, size in sorted(end.items()) if name not in start]
-        share = max(1, -(-sum(size + 1 for _, size in new) // self._max_partitions))
-        parts: list[list[str]] = []
+        new = [(name, place) for name, place in sorted(end.items()) if name not in start]
+        share = max(1, -(-sum(reached(place) + 1 for _, place in new) // self._max_partitions))
+        parts: list[list[tuple[str, Place]]] = []
         filled = share
-        for name, size in new:
+        for name, place in new:
             if filled >= share:
                 parts.append([])
                 filled = 0
-            parts[-1].append(name)
-            filled += size + 1
+            parts[-1].append((name, place))
+            filled += reached(place) + 1
         return [_Files(tuple(part)) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a partition's files as one Arrow batch."""
         assert isinstance(partition, _Files)
-        rows = [self._row(name) for name in partition.names]
+        rows = [self._row(name, place) for name, place in partition.files]
         columns = [
             pa.array(column, field.type)
             for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
-    def _row(self, name: str) -> tuple[bytes | None, str, int, int, str | None]:
-        file = self._path / name if self._path.is_dir() else self._path
-        try:
-            about = file.stat()
+    def _row(self, name: str, place: Place) -> tuple[bytes | None, str, int, int, str | None]:
+        with self._sources.opened(name) as file:
+            about = os.fstat(file)
             is_long = about.st_size > self._bounds.file_bytes
-            value = None if is_long else file.read_bytes()
-        except OSError as error:
-            hint = "files must stay as long as they may be read again"
-            raise ConnectorError(
-                f"{file} cannot be read: {error.strerror}\n  hint: {hint}"
-            ) from error
+            value = None if is_long else _content(file)
+            # Afterwards: then what was read is of the file that is compared.
+            self._sources.check_opened(file, name, place)
         misfit = f"longer than {self._bounds.file_bytes} bytes" if is_long else None
         return value, name, 0, about.st_mtime_ns // 1_000, misfit
+
+
+def _content(file: int) -> bytes:
+    with open(file, "rb", closefd=False) as stream:
+        return stream.read()

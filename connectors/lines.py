@@ -10,8 +10,9 @@ In plain PySpark::
 A row is one line: its bytes, its file, and its position in the file. Files are read side by side,
 each from the end of the last batch. An unfinished line waits until its line break is written; with
 ``Trigger.AvailableNow`` the end of the file ends it. Offsets are the position reached in each file,
-so every batch can be read again while the files stay. Offsets grow by one number per file. Lines
-may only be appended: a file that shrinks is an error. A batch of a long file is split among the
+with a fingerprint of what was read, so every batch can be read again while the files stay. Offsets
+grow by some 40 bytes per file. Lines may only be appended: a file that shrinks, that another one
+has replaced, or that was written over, is an error. A batch of a long file is split among the
 cores.
 
 Options:
@@ -32,9 +33,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -42,8 +44,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from connectors import ConnectorError
 from connectors.line_groups import TOGETHER, GroupEnds, LineEnds
-from connectors.offsets_by_file import Offset, OffsetsByFile
+from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
 from connectors.read_limits import ALL, ReadLimit, ReadMaxBytes, TriggerAvailableNow
+from connectors.source_files import SourceFiles
+from connectors.source_status import SourceState, SourceStatus, status_of_files
 
 SCHEMA = pa.schema([("value", pa.binary()), ("file", pa.string()), ("position", pa.int64())])
 _LONGEST_HEADER = 1 << 20
@@ -90,11 +94,15 @@ class LinesDataSource(DataSource):
 
 @dataclass
 class _Range(InputPartition):
-    """The bytes of one file from ``start`` to ``end``, which are whole lines."""
+    """The bytes of one file from ``start`` to ``end``, which are whole lines.
+
+    ``places`` are those of the batch in the file, which tell if it is still the same.
+    """
 
     file: str
     start: int
     end: int
+    places: tuple[Place, ...] = ()
 
 
 class LinesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
@@ -110,6 +118,7 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         has_header: bool = False,
     ) -> None:
         self._path = path
+        self._sources = SourceFiles(path, "lines may only be appended", grow=True)
         self._max_bytes = max_bytes
         self._max_partitions = max_partitions or os.cpu_count() or 1
         self._ends = GroupEnds(TOGETHER[together]) if together else LineEnds()
@@ -130,7 +139,7 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         """Take the present ends of the files as the end of the stream."""
         if not self._path.exists():
             raise ConnectorError(f"there is no file or folder {self._path}")
-        self._target = {name: file.stat().st_size for name, file in self._files()}
+        self._target = self._present()
 
     def latestOffset(  # noqa: N802
         self, start: Offset | None = None, limit: ReadLimit = ALL
@@ -140,52 +149,64 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         A batch has whole lines, and no more bytes than the limit unless one line is longer.
         """
         start = self.initialOffset() if start is None else start
-        grown = [(name, file, self._grown(name, file, start)) for name, file in self._files()]
-        grown = sorted((each for each in grown if each[2]), key=lambda each: each[2])
+        sizes = self._sizes(start)
+        grown = [(name, size - reached(start.get(name, 0))) for name, size in sizes.items()]
+        grown = sorted((each for each in grown if each[1]), key=lambda each: each[1])
         room = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         end = dict(start)
         # Files are read side by side, each with an equal share of the room. Small files leave the
         # rest of theirs to the others.
-        for number, (name, file, size) in enumerate(grown):
-            begin = start.get(name, 0)
+        for number, (name, size) in enumerate(grown):
+            begin = reached(start.get(name, 0))
             share = None if room is None else max(1, room // (len(grown) - number))
-            stop = self._end(name, file, begin, begin + size, share)
+            stop = self._end(name, begin, begin + size, share)
             if stop > begin:
-                end[name] = stop
+                has_more = share is not None and stop < begin + size and share < size
+                more = [begin + size] if has_more else []
+                place = [stop, self._sources.print_of(name, stop), *more]
+                end[name] = self._place(name, place)
                 room = None if room is None else room - (stop - begin)
                 if room is not None and room <= 0:
                     break
         return dict(sorted(end.items()))
 
-    def _grown(self, name: str, file: Path, start: Offset) -> int:
-        begin, size = start.get(name, 0), self._size(name, file)
-        if size < begin:
-            raise ConnectorError(
-                f"{file} has shrunk from {begin} to {size} bytes; lines may only be appended"
-            )
-        return size - begin
+    def _sizes(self, start: Offset) -> dict[str, int]:
+        """Return the size to read of each file; raise if one is not what it was."""
+        present = self._sources.present()
+        self._sources.check(start, present)
+        if self._target is None:
+            return {name: seen.size for name, seen in present.items()}
+        for name, end in self._target.items():
+            begin, size = reached(start.get(name, 0)), present[name].size if name in present else 0
+            if size < reached(end) > begin:
+                raise self._sources.lost(name, begin)
+        return {name: reached(end) for name, end in self._target.items()}
+
+    def _present(self) -> Offset:
+        return {name: seen.size for name, seen in self._sources.present().items()}
 
     def is_mixed(self, start: Offset, end: Offset) -> bool:
         """Say whether lines of several files are between two offsets."""
-        return sum(stop > start.get(name, 0) for name, stop in end.items()) > 1
+        return sum(reached(at) > reached(start.get(name, 0)) for name, at in end.items()) > 1
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of bytes read up to an offset, and the total."""
-        return sum(offset.values()), sum(self._size(name, file) for name, file in self._files())
+        sizes = self._present() if self._target is None else self._target
+        return sum(map(reached, offset.values())), sum(map(reached, sizes.values()))
 
-    def _files(self) -> list[tuple[str, Path]]:
-        if self._path.is_dir():
-            return sorted(
-                (file.name, file)
-                for file in self._path.iterdir()
-                if file.is_file() and file.name[0] not in "._"
-            )
-        return [(self._path.name, self._path)] if self._path.exists() else []
+    def status(self) -> SourceStatus:
+        """Return the status of the file or folder."""
+        status = status_of_files(self._path, map(self._sources.file, self._present()))
+        if (
+            status.state is SourceState.PRESENT
+            and self._path.is_file()
+            and _is_unfinished(self._path)
+        ):
+            hint = "end the last line with a line break: until then it waits"
+            return replace(status, hint=hint)
+        return status
 
-    def _size(self, name: str, file: Path) -> int:
-        return file.stat().st_size if self._target is None else self._target.get(name, 0)
-
-    def _end(self, name: str, file: Path, begin: int, size: int, room: int | None) -> int:
+    def _end(self, name: str, begin: int, size: int, room: int | None) -> int:
         """Return the position to stop at: the last cut within the room, or else the first cut.
 
         Returns ``begin`` if there is no cut yet; the search is repeated only after the file has
@@ -196,7 +217,7 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
             return size
         if self._target is None and self._waiting.get(name) == (begin, size):
             return begin
-        with file.open("rb") as stream:
+        with self._opened(name) as stream:
             end: int | None = self._ends.last_before(stream, begin, stop)
             if end == begin:
                 end = self._ends.first_after(stream, begin, size)
@@ -210,7 +231,11 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[_Range]:
         """Return the new lines of all files, cut so that every core has some."""
-        ranges = [_Range(name, start.get(name, 0), stop) for name, stop in sorted(end.items())]
+        ranges = [
+            _Range(name, reached(place), reached(stop), (place, stop))
+            for name, stop in sorted(end.items())
+            for place in [start.get(name, 0)]
+        ]
         ranges = [each for each in ranges if each.end > each.start]
         size = sum(each.end - each.start for each in ranges)
         least = max(LEAST_PARTITION, size // self._max_partitions)
@@ -221,29 +246,42 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         count = (whole.end - whole.start) // least
         start = whole.start
         if count > 1:
-            with self._file(whole.file).open("rb") as stream:
+            with self._opened(whole.file) as stream:
                 for number in range(1, count):
                     aim = whole.start + (whole.end - whole.start) * number // count
                     cut = self._ends.near(stream, max(aim, start), whole.end)
                     if cut is None or cut >= whole.end:
                         break
-                    yield _Range(whole.file, start, cut)
+                    yield replace(whole, start=start, end=cut)
                     start = cut
-        yield _Range(whole.file, start, whole.end)
+        yield replace(whole, start=start)
 
-    def _file(self, name: str) -> Path:
-        return self._path / name if self._path.is_dir() else self._path
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[BinaryIO]:
+        with self._sources.opened(name) as file, open(file, "rb", closefd=False) as stream:
+            yield stream
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a partition's lines as one Arrow batch, without their line breaks."""
         assert isinstance(partition, _Range)
-        with self._file(partition.file).open("rb") as stream:
+        with self._opened(partition.file) as stream:
             header = stream.readline(_LONGEST_HEADER).rstrip(b"\r\n") if self._has_header else b""
             stream.seek(partition.start)
             data = stream.read(partition.end - partition.start)
+            # Afterwards: then what was read is of the file that is compared.
+            for place in partition.places:
+                self._sources.check_opened(stream.fileno(), partition.file, place)
+        if len(data) < partition.end - partition.start:
+            raise self._sources.changed(partition.file, "it ends before what was to be read")
         if data:
             lines = _split(data, partition.file, partition.start)
             yield _under(header, lines) if self._has_header else lines
+
+
+def _is_unfinished(file: Path) -> bool:
+    with file.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read(1) != b"\n"
 
 
 def _under(header: bytes, lines: pa.RecordBatch) -> pa.RecordBatch:

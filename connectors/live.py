@@ -1,6 +1,7 @@
 """Live streams: data that a source sends only once is logged, acknowledged, and read from the log.
 
-A connector for such a stream supplies a :class:`LiveSource`; everything else is the same for all:
+A connector for such a stream supplies a :class:`~connectors.live_source.LiveSource`; everything
+else is the same for all:
 
 - A thread, the *receiver*, of the process that plans the batches appends received records to a log
   on a local disk (:mod:`connectors.log`), many at a time. It acknowledges them when they are on the
@@ -12,6 +13,8 @@ A connector for such a stream supplies a :class:`LiveSource`; everything else is
 - Committed records are removed from the log, one segment at a time. An owner that keeps more than
   its newest state sets the position from which it needs the log: the option ``commits`` is then
   ``owner``, and the owner calls :meth:`LiveReader.release`.
+- With ``messageId`` messages that come again are dropped before the log
+  (:mod:`connectors.unique`).
 - A log of ``maxLogBytes`` is full: nothing is received, and so nothing acknowledged, until
   something is committed. Nothing is ever discarded.
 """
@@ -19,11 +22,11 @@ A connector for such a stream supplies a :class:`LiveSource`; everything else is
 from __future__ import annotations
 
 import copy
+import functools
 import os
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,17 +34,23 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from connectors import ConnectorError
+from connectors.live_source import LiveSource
 from connectors.log.folder import LogFolder
 from connectors.log.position import Position
 from connectors.log.reader import LogReader, RecordSpan
-from connectors.log.writer import LogWriter, Remembered
+from connectors.log.writer import LogWriter
+from connectors.message_identity import MessageIdentity
 from connectors.read_limits import ALL, ReadLimit, ReadMaxBytes, ReadMaxRows, TriggerAvailableNow
+from connectors.source_status import SourceState, SourceStatus
+from connectors.unique import Uniqueness, UniqueSource
 
 LEAST_PARTITION = 4 << 20
 """Minimum size of a partition in bytes; the last one of a batch may be smaller."""
 MAX_BYTES_PER_BATCH = 64 << 20
 MAX_LOG_BYTES = 1 << 30
 LEAST_LOG_BYTES = 1 << 20
+DUPLICATE_SECONDS = 3_600
+"""Default of the time for which messages are remembered, to drop repeated ones."""
 NEARLY_FULL = 3
 """Divisor of the log's limit: more consumed data than that share should be released soon."""
 _WAIT_SECONDS = 0.2
@@ -50,57 +59,6 @@ _FULL_SECONDS = 0.02
 """Pause before checking again if a full log has room."""
 
 Offset = dict[str, Any]
-
-
-class LiveSource(ABC):
-    """Source of records that come once. One thread calls it: open, (receive, acknowledge)…, close.
-
-    The source itself reconnects when it is lost, in :meth:`receive`. An exception ends the stream.
-    """
-
-    schema: pa.Schema
-    """The records' columns. The log adds ``position``, the record's number."""
-
-    @abstractmethod
-    def open(self, remembered: Remembered) -> None:
-        """Prepare the source.
-
-        ``remembered`` is the log of the source before this one, to recognise records that come
-        again.
-        """
-
-    @abstractmethod
-    def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
-        """Return the records received since the last call, a few megabytes at most.
-
-        Returns None if none came for ``wait_seconds``.
-        """
-
-    @abstractmethod
-    def acknowledge(self) -> None:
-        """Tell the source that it may forget all records returned so far: they are durable."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Disconnect. May be called after any failure."""
-
-    def is_caught_up(self) -> bool:
-        """Return True if the source seems to have no more data now.
-
-        ``Trigger.AvailableNow`` ends there.
-        """
-        return True
-
-    def memory(self) -> bytes:
-        """Return the state needed, besides future records, to recognise records that come again."""
-        return b""
-
-    def has_forgotten(self) -> bool:
-        """Return True, once per occasion, if :meth:`memory` must be durable before new records.
-
-        Called when :meth:`receive` has returned None.
-        """
-        return False
 
 
 @dataclass(frozen=True)
@@ -112,6 +70,8 @@ class LogOptions:
     max_bytes_per_batch: int = MAX_BYTES_PER_BATCH
     max_partitions: int | None = None
     commits: str = "batch"
+    message_id: str | None = None
+    duplicate_seconds: int = DUPLICATE_SECONDS
 
 
 def log_options(connector: str, options: Mapping[str, str]) -> LogOptions:
@@ -124,6 +84,9 @@ def log_options(connector: str, options: Mapping[str, str]) -> LogOptions:
       by default.
     - ``commits``: ``batch`` if Spark's commit of a batch releases its records, ``owner`` if only a
       request does.
+    - ``messageId``: ``payload`` or ``field:NAME``, to drop messages that come again; none by
+      default (:class:`~connectors.message_identity.MessageIdentity`).
+    - ``duplicateWindow``: seconds for which messages are remembered for that, 3600 by default.
     """
     path = options.get("log")
     if not path:
@@ -139,6 +102,8 @@ def log_options(connector: str, options: Mapping[str, str]) -> LogOptions:
         max_bytes_per_batch=int(options.get("maxBytesPerBatch", MAX_BYTES_PER_BATCH)),
         max_partitions=int(options.get("maxPartitions", "0")) or None,
         commits=options.get("commits", "batch"),
+        message_id=options.get("messageId") or None,
+        duplicate_seconds=int(options.get("duplicateWindow", DUPLICATE_SECONDS)),
     )
 
 
@@ -153,6 +118,7 @@ class Receiver:
         self._caught_up = threading.Event()
         self._error: BaseException | None = None
         self._end: Position | None = None
+        self._told: SourceStatus | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"receiver-{folder.path.name}", daemon=True
         )
@@ -191,9 +157,11 @@ class Receiver:
             )
             self._end = writer.end
             try:
+                self._tell(source.link.status)
                 source.open(writer.remembered)
                 self._receive(source, writer)
             finally:
+                self._tell(None)
                 source.close()
                 writer.close()
         except BaseException as error:
@@ -205,9 +173,11 @@ class Receiver:
         while not self._stopping.is_set():
             if not writer.has_room():
                 self._caught_up.set()
+                self._tell(replace(source.link.status, state=SourceState.FULL, problem=""))
                 self._stopping.wait(_FULL_SECONDS)
                 continue
             records = source.receive(_WAIT_SECONDS)
+            self._tell(source.link.status)
             if records is not None:
                 writer.append(records)
                 self._end = writer.end
@@ -216,6 +186,12 @@ class Receiver:
                 self._caught_up.set()
             if writer.is_long or (records is None and source.has_forgotten()):
                 writer.remember(source.memory())
+
+    def _tell(self, status: SourceStatus | None) -> None:
+        """Write the status where other processes find it, if it has changed."""
+        if status != self._told:
+            self._told = status
+            self._folder.write_status(status)
 
 
 @dataclass
@@ -233,6 +209,7 @@ class LiveReader(DataSourceStreamReader, TriggerAvailableNow):
     """
 
     def __init__(self, source: Callable[[], LiveSource], options: LogOptions) -> None:
+        self._uniqueness = _uniqueness(options)
         self._source = source
         self._options = options
         self._receiver: Receiver | None = None
@@ -290,6 +267,10 @@ class LiveReader(DataSourceStreamReader, TriggerAvailableNow):
             self._reader().kept(Position.from_json(offset)) > self._options.max_bytes // NEARLY_FULL
         )
 
+    def repeated(self) -> int:
+        """Return the number of repeated messages that were dropped so far."""
+        return 0 if self._uniqueness is None else self._folder().repeated()
+
     def up_to(self, end: Offset) -> Self:
         """Return a reader of the same log that ends at an offset."""
         reader = copy.copy(self)
@@ -311,6 +292,10 @@ class LiveReader(DataSourceStreamReader, TriggerAvailableNow):
         """Return the number of records read up to an offset, and the total if it is known."""
         return offset["record"], None if self._target is None else self._target.record
 
+    def status(self) -> SourceStatus | None:
+        """Return the status of the source; the receiver may be in another process."""
+        return self._folder().status()
+
     def stop(self) -> None:
         """Stop the receiver."""
         if self._receiver is not None:
@@ -319,9 +304,14 @@ class LiveReader(DataSourceStreamReader, TriggerAvailableNow):
 
     def _received(self) -> Receiver:
         if self._receiver is None:
-            self._receiver = Receiver(self._folder(), self._source, self._options.max_bytes)
+            folder = self._folder()
+            source = functools.partial(self._unique_source, folder)
+            self._receiver = Receiver(folder, source, self._options.max_bytes)
             self._receiver.start()
         return self._receiver
+
+    def _unique_source(self, folder: LogFolder) -> LiveSource:
+        return UniqueSource(self._source(), folder, self._uniqueness)
 
     def _check(self, begin: Position, end: Position) -> None:
         self._folder().check(begin)
@@ -364,3 +354,9 @@ class LiveReader(DataSourceStreamReader, TriggerAvailableNow):
         records = self._reader().read(partition.spans)
         if records is not None:
             yield records
+
+
+def _uniqueness(options: LogOptions) -> Uniqueness | None:
+    if options.message_id is None:
+        return None
+    return Uniqueness(MessageIdentity(options.message_id), float(options.duplicate_seconds))

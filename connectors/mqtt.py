@@ -23,7 +23,9 @@ that. With QoS 1 and 2 and a persistent session the broker sends again, marked a
 message whose acknowledgement it does not have. A message that came before is recognised by the
 broker's number, the topic and the content, and skipped
 (:class:`connectors.mqtt_client.seen_messages.SeenMessages`). With QoS 2 that holds while the
-broker lives. With QoS 0 a broker keeps nothing for clients that are away or slow.
+broker lives. A broker that was restored from an older copy sends messages again as new ones: then
+only the option ``messageId`` tells. With QoS 0 a broker keeps nothing for clients that are away or
+slow.
 
 Options:
 
@@ -38,6 +40,9 @@ Options:
   default.
 - ``commits``: ``batch`` if Spark's commit of a batch releases its records, ``owner`` if only a
   request does.
+- ``messageId``: what tells a repeated message from a new one, to drop it: ``payload`` for topic
+  and content, ``field:NAME`` for a field of JSON; by default only what the broker says counts.
+- ``duplicateWindow``: seconds for which messages are remembered for that, 3600 by default.
 - ``version``: ``5`` or ``3.1.1``, 5 by default.
 - ``clientId``: this client's name, made up once per log by default.
 - ``session``: ``persistent``, or ``clean`` to receive nothing that was sent meanwhile.
@@ -70,7 +75,8 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource
 
-from connectors.live import LiveReader, LiveSource, log_options
+from connectors.live import LiveReader, log_options
+from connectors.live_source import LiveSource
 from connectors.log.folder import LogFolder
 from connectors.mqtt_client.options import MqttOptions, read_options
 

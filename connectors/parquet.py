@@ -17,8 +17,9 @@ A value that does not have the requested type is null, and the column ``_misfit`
 and ``_row`` are the place of a row. Files must be complete when they appear under their name: write
 them under a name that starts with ``.`` or ``_`` and rename them. They are read in the order of
 their names, one after the other. A file that is added later is read from then on, whatever its
-name. Offsets are the number of rows read from each file, so every batch can be read again while the
-files stay. Offsets grow by one number per file.
+name. Offsets are the number of rows read from each file, with a fingerprint of the file, so every
+batch can be read again while the files stay. Offsets grow by some 40 bytes per file. A file that
+changes after it was read is an error.
 
 Options:
 
@@ -36,7 +37,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from connectors import ConnectorError
 from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
-from connectors.offsets_by_file import Offset, OffsetsByFile
+from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
 from connectors.read_limits import ALL, ReadLimit, ReadMaxRows, TriggerAvailableNow
 from connectors.row_origins import ROW_FILE, ROW_NUMBER
+from connectors.source_files import Seen, SourceFiles
+from connectors.source_status import SourceStatus, status_of_files
 
 LEAST_PARTITION = 1 << 16
 """Minimum number of rows of a partition; the last one of a batch may be smaller."""
@@ -108,9 +111,13 @@ class ParquetDataSource(DataSource):
 
 @dataclass
 class _Rows(InputPartition):
-    """Rows of some files in order, each range from a first row to behind a last one."""
+    """Rows of some files in order, each range from a first row to behind a last one.
+
+    ``places`` are those of the batch in each range's file, which tell if it is still the same.
+    """
 
     ranges: tuple[tuple[str, int, int], ...]
+    places: tuple[tuple[Place, Place], ...]
 
 
 class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
@@ -128,7 +135,9 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         self._types = dict(types)
         self._max_rows = max_rows
         self._max_partitions = max_partitions or os.cpu_count() or 1
-        self._lengths: dict[str, tuple[int, int, int]] = {}
+        rule = 'write files under a name that starts with "_", rename them, and let them stay'
+        self._sources = SourceFiles(path, rule, grow=False)
+        self._lengths: dict[str, tuple[Seen, int]] = {}
         self._open: _Cursor | None = None
 
     # Offsets ---------------------------------------------------------------------------------
@@ -145,26 +154,33 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         """Take the files that exist now as the end of the stream."""
         if not self._path.exists():
             raise ConnectorError(f"there is no file or folder {self._path}")
-        self._target = {name: self._length(name) for name in self._names()}
+        self._target = self._all_lengths(self._present())
 
     def latestOffset(  # noqa: N802
         self, start: Offset | None = None, limit: ReadLimit = ALL
     ) -> Offset:
         """Return the offset after the next batch: files in order of names, up to the limit."""
-        room = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         start = self.initialOffset() if start is None else start
+        present = self._present()
+        self._sources.check(start, present)
+        room = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         end = dict(start)
-        for name in self._names() if self._target is None else sorted(self._target):
-            begin, length = start.get(name, 0), self._length(name)
-            if length < begin:
-                raise ConnectorError(
-                    f"{self._file(name)} has shrunk from {begin} to {length} rows; files "
-                    "must not change"
-                )
-            length = length if self._target is None else self._target[name]
+        for name in present if self._target is None else sorted(self._target):
+            begin = reached(start.get(name, 0))
+            if name not in present:
+                if self._target is not None and reached(self._target[name]) == begin:
+                    continue
+                raise self._sources.lost(name, begin)
+            length = whole = self._length(name, present[name])
+            if self._target is not None:
+                length = reached(self._target[name])
+            if whole < max(begin, length):
+                raise self._sources.changed(name, f"it has shrunk from {begin} to {whole} rows")
             rows = length - begin if room is None else min(room, length - begin)
             if rows:
-                end[name] = begin + rows
+                more = [whole] if begin + rows < whole else []
+                place = [begin + rows, self._sources.print_of(name, 0), *more]
+                end[name] = self._place(name, place)
             room = None if room is None else room - rows
             if room == 0:
                 break
@@ -172,37 +188,41 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of rows read up to an offset, and the total."""
-        return sum(offset.values()), sum(
-            map(self._length, self._names() if self._target is None else self._target)
-        )
+        whole = self._all_lengths(self._present()) if self._target is None else self._target
+        return sum(map(reached, offset.values())), sum(map(reached, whole.values()))
 
-    def _names(self) -> list[str]:
+    def status(self) -> SourceStatus:
+        """Return the status of the file or folder."""
+        files = map(self._sources.file, self._present())
+        return status_of_files(self._path, files, what="row")
+
+    def _present(self) -> dict[str, Seen]:
+        found = self._sources.present()
         if not self._path.is_dir():
-            return [self._path.name] if self._path.exists() else []
-        files = (file for file in self._path.iterdir() if file.name[0] not in "._")
-        return sorted(
-            file.name for file in files if file.suffix.lower() == ".parquet" and file.is_file()
-        )
+            return found
+        return {name: seen for name, seen in found.items() if name.lower().endswith(".parquet")}
 
-    def _file(self, name: str) -> Path:
-        return self._path / name if self._path.is_dir() else self._path
+    def _all_lengths(self, present: Mapping[str, Seen]) -> Offset:
+        return {name: self._length(name, seen) for name, seen in present.items()}
 
-    def _length(self, name: str) -> int:
+    def _length(self, name: str, seen: Seen) -> int:
         """Return the number of rows of a file, from its footer, which is read once."""
-        file = self._file(name)
-        about = file.stat()
         known = self._lengths.get(name)
-        if known is None or known[:2] != (about.st_size, about.st_mtime_ns):
-            with _opened(file) as opened:
-                known = about.st_size, about.st_mtime_ns, opened.metadata.num_rows
+        if known is None or known[0] != seen:
+            path = self._sources.file(name)
+            with self._sources.reading(path), _opened(path) as opened:
+                known = seen, opened.metadata.num_rows
             self._lengths[name] = known
-        return known[2]
+        return known[1]
 
     # Rows ------------------------------------------------------------------------------------
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[_Rows]:
         """Return the new rows of all files, cut into parts of equal length for the cores."""
-        ranges = [(name, start.get(name, 0), stop) for name, stop in sorted(end.items())]
+        ranges = [
+            (name, reached(start.get(name, 0)), reached(place))
+            for name, place in sorted(end.items())
+        ]
         ranges = [each for each in ranges if each[2] > each[1]]
         rows = sum(stop - begin for _, begin, stop in ranges)
         room = max(LEAST_PARTITION, -(-rows // self._max_partitions))
@@ -216,13 +236,17 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
                 taken = min(left, stop - begin)
                 parts[-1].append((name, begin, begin + taken))
                 begin, left = begin + taken, left - taken
-        return [_Rows(tuple(part)) for part in parts if part]
+        return [
+            _Rows(tuple(part), tuple((start.get(name, 0), end[name]) for name, _, _ in part))
+            for part in parts
+            if part
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a partition's rows as Arrow batches, one per range of a file."""
         assert isinstance(partition, _Rows)
-        for name, begin, stop in partition.ranges:
-            columns, misfit = fitted_columns(self._rows(name, begin, stop), self._types)
+        for (name, begin, stop), places in zip(partition.ranges, partition.places, strict=True):
+            columns, misfit = fitted_columns(self._rows(name, begin, stop, places), self._types)
             file = pa.repeat(pa.scalar(name, pa.string()), stop - begin)
             more = {MISFIT: misfit, ROW_FILE: file, ROW_NUMBER: pa.array(np.arange(begin, stop))}
             yield pa.RecordBatch.from_pydict({**columns, **more})
@@ -231,7 +255,7 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         """Close the file that is being read."""
         self._open = None
 
-    def _rows(self, name: str, begin: int, stop: int) -> pa.Table:
+    def _rows(self, name: str, begin: int, stop: int, places: Iterable[Place]) -> pa.Table:
         """Return some rows of a file, and of them the columns wanted.
 
         A row group can only be decoded from its first row on. So a file stays open, and
@@ -240,11 +264,29 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         """
         rows = self._open
         if rows is None or (rows.name, rows.at) != (name, begin):
-            coded = [each for each, type_ in self._types.items() if type_ == CODED]
-            rows = _Cursor(name, _opened(self._file(name), coded), list(self._types), begin)
-        table = rows.take(stop - begin)
+            rows = self._cursor(name, begin)
+        try:
+            table = rows.take(stop - begin)
+        except (pa.ArrowException, OSError, StopIteration):
+            # Its bytes are not those of its footer: that is a change, or damage.
+            self._check_opened(name, places)
+            raise self._sources.changed(name, "it is damaged, or being written") from None
+        # Afterwards: then what was read is of the file that is compared.
+        self._check_opened(name, places)
         self._open = None if rows.is_at_end else rows
         return table
+
+    def _cursor(self, name: str, begin: int) -> _Cursor:
+        coded = [each for each, type_ in self._types.items() if type_ == CODED]
+        path = self._sources.file(name)
+        with self._sources.reading(path):
+            file = _opened(path, coded)
+        return _Cursor(name, file, list(self._types), begin)
+
+    def _check_opened(self, name: str, places: Iterable[Place]) -> None:
+        with self._sources.opened(name) as file:
+            for place in places:
+                self._sources.check_opened(file, name, place)
 
 
 class _Cursor:
@@ -298,6 +340,8 @@ def _groups_from(metadata: pq.FileMetaData, begin: int) -> tuple[list[int], int]
 def _opened(file: Path, coded: Sequence[str] = ()) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(file, read_dictionary=coded)
+    except (FileNotFoundError, PermissionError):
+        raise
     except (pa.ArrowInvalid, OSError) as error:
         message = f"{file} cannot be read as Parquet: {error}"
         hint = 'write files under a name that starts with "_" and rename them when they are whole'

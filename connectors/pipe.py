@@ -23,6 +23,7 @@ Options:
   has no more data.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
+- ``messageId``, ``duplicateWindow``: to drop lines or messages that come again, see there.
 - ``maxLineBytes``: maximum length of a line, 8 MiB by default. Of a longer one only the beginning
   is kept, which is a bad line.
 """
@@ -40,10 +41,14 @@ from pyspark.sql.datasource import DataSource
 
 from connectors import ConnectorError
 from connectors.line_buffer import COLUMNS, LONGEST_LINE, SCHEMA, LineBuffer, received
-from connectors.live import LiveReader, LiveSource, log_options
+from connectors.live import LiveReader, log_options
+from connectors.live_source import LiveSource
 from connectors.log.writer import Remembered
+from connectors.source_status import Link
 
 STANDARD_INPUT = "-"
+_NAMES = {STANDARD_INPUT: "standard input"}
+_HINT = "start the program that writes to it"
 _CHUNK = 1 << 20
 
 
@@ -79,6 +84,7 @@ class PipeSource(LiveSource):
 
     def __init__(self, path: str, longest: int) -> None:
         self._path = path
+        self.link = Link(_NAMES.get(path, path))
         self._lines = LineBuffer(longest)
         self._file: int | None = None
         self._is_named = False
@@ -88,6 +94,7 @@ class PipeSource(LiveSource):
         """Open the pipe; the log is ignored, because nothing comes again."""
         if self._path == STANDARD_INPUT:
             self._file = os.dup(0)
+            self.link.made()
             return
         try:
             # Does not wait for a writer: the stream may be stopped before there is one.
@@ -100,6 +107,11 @@ class PipeSource(LiveSource):
         self._is_named = stat.S_ISFIFO(os.fstat(self._file).st_mode) and not self._path.startswith(
             "/proc/"
         )
+        if self._is_named:
+            self._note_no_writer()
+
+    def _note_no_writer(self) -> None:
+        self.link.failed("no program writes to it", _HINT, is_attempt=False)
 
     def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
         """Return the received lines, once there are some."""
@@ -113,15 +125,18 @@ class PipeSource(LiveSource):
         except BlockingIOError:
             return None
         if data:
+            self.link.made()
             return received(self._lines.add(data))
         return received(self._ended(wait_seconds))
 
     def _ended(self, wait_seconds: float) -> list[bytes]:
         """Note that there is no writer; return the unfinished line of the last one."""
         if self._is_named:
+            self._note_no_writer()
             select.select([], [], [], wait_seconds)  # a pipe without writers is always ready
         else:
             self._has_ended = True
+            self.link.failed("it has ended", _HINT, is_attempt=False)
         return self._lines.rest()
 
     def is_caught_up(self) -> bool:

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from connectors import ConnectorError
 from connectors.line_buffer import SCHEMA, received
-from connectors.live import LiveSource
+from connectors.live_source import LiveSource
 from connectors.log.writer import Remembered
 
 FIRST_SECONDS, LONGEST_SECONDS = 0.1, 30.0
+HINT = "see that it is running, and that the address is right"
 
 
 class Reconnecting:
@@ -49,8 +50,7 @@ class Reconnecting:
         """Note a failure; raise :class:`~connectors.ConnectorError` if the patience is over."""
         now = self._clock()
         if self._gives_up_at is not None and now >= self._gives_up_at:
-            hint = "see that it is running, and that the address is right"
-            raise ConnectorError(f"{what} cannot be reached: {error}\n  hint: {hint}") from error
+            raise ConnectorError(f"{what} cannot be reached: {error}\n  hint: {HINT}") from error
         self._next = now + self._wait * (0.5 + 0.5 * self._chance())
         self._wait = min(2 * self._wait, LONGEST_SECONDS)
 
@@ -96,16 +96,26 @@ class ReconnectingSource(LiveSource):
             self._lost(error)
         else:
             self._attempts.connected()
+            self.link.made()
 
     def _lost(self, error: Exception) -> None:
         """Close the connection; raise errors that no further attempt would solve."""
         self.close()
         if isinstance(error, ConnectorError):
             raise error
+        self.link.failed(self._words(error), self._hint(error))
         self._attempts.failed(self._where, error)
 
     def acknowledge(self) -> None:
         """Do nothing: the other end expects no acknowledgement."""
+
+    def _words(self, error: Exception) -> str:
+        """Return a failure for people, without secrets."""
+        return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+    def _hint(self, error: Exception) -> str:
+        """Return the remedy of a failure."""
+        return HINT
 
     @property
     @abstractmethod

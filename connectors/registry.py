@@ -176,6 +176,18 @@ _LOG = {
 }
 """Options of all connectors whose sources send everything only once."""
 
+_REPEATS = {
+    "messageId": Option(
+        "what tells a repeated message from a new one: `payload`, with the topic, or `field:NAME`; "
+        "repeated ones are dropped",
+        default="none",
+    ),
+    "duplicateWindow": Option(
+        "for how many seconds at least messages are remembered for that", Kind.NUMBER, "3600"
+    ),
+}
+"""Options of live sources that may send something again as if it were new."""
+
 MQTT = Connector(
     name="mqtt",
     summary="messages of an MQTT broker",
@@ -195,6 +207,7 @@ MQTT = Connector(
         ),
         "qos": Option("the quality of service", Kind.NUMBER, "1", least=0),
         **_LOG,
+        **_REPEATS,
         "version": Option("of the protocol", default="5", choices=("5", "3.1.1")),
         "clientId": Option("this client's name", default="one per log"),
         "session": Option(
@@ -262,6 +275,7 @@ TCP = Connector(
     options={
         "address": Option("the server, as `HOST:PORT`", required=True, names_source=True),
         **_LOG,
+        **_REPEATS,
         "maxLineBytes": _LONGEST_LINE,
         "patience": _PATIENCE,
     },
@@ -279,6 +293,7 @@ WEBSOCKET = Connector(
             "the server, as `ws://HOST[:PORT]/PATH` or `wss://…`", required=True, names_source=True
         ),
         **_LOG,
+        **_REPEATS,
         "subscribe": Option("a text to send whenever a connection is made", default="none"),
         "split": Option(
             "whether a message is one record, or holds one per line",
@@ -306,6 +321,7 @@ PIPE = Connector(
     options={
         "path": Option("the pipe, or `-` for the standard input", required=True, names_source=True),
         **_LOG,
+        **_REPEATS,
         "maxLineBytes": _LONGEST_LINE,
     },
     says=(PLACES, ARRIVALS),

@@ -23,6 +23,7 @@ Options:
 - ``address``: ``HOST:PORT``.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
+- ``messageId``, ``duplicateWindow``: to drop lines or messages that come again, see there.
 - ``maxLineBytes``: maximum length of a line, 8 MiB by default. Of a longer one only the beginning
   is kept, which is a bad line.
 - ``patience``: seconds within which the first connection must succeed, 30 by default; later ones
@@ -43,6 +44,7 @@ from connectors import ConnectorError
 from connectors.line_buffer import COLUMNS, LONGEST_LINE, LineBuffer
 from connectors.live import LiveReader, log_options
 from connectors.reconnecting import ReconnectingSource
+from connectors.source_status import Link
 
 _CHUNK = 1 << 20
 _MOST_BYTES = 4 << 20
@@ -100,6 +102,10 @@ class TcpSource(ReconnectingSource):
 
     def __init__(self, address: TcpAddress, longest: int, patience: float) -> None:
         super().__init__(f"{address.host}:{address.port}", patience)
+        self.link = Link(
+            f"{address.host}:{address.port}",
+            silence_hint="see that the server sends whole lines, each with a line break",
+        )
         self._address = address
         self._lines = LineBuffer(longest)
         self._socket: socket.socket | None = None

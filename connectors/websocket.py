@@ -24,6 +24,7 @@ Options:
 - ``url``: ``ws://HOST[:PORT]/PATH``, or ``wss://`` for TLS.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
+- ``messageId``, ``duplicateWindow``: to drop messages that come again, see there.
 - ``subscribe``: a text to send after each connect, because many servers require one.
 - ``split``: ``lines`` if a message holds a record per line, ``none`` (the default) if it is one
   record.
@@ -49,7 +50,8 @@ from pyspark.sql.datasource import DataSource
 from connectors import ConnectorError
 from connectors.line_buffer import COLUMNS, LONGEST_LINE, shortened
 from connectors.live import LiveReader, log_options
-from connectors.reconnecting import ReconnectingSource
+from connectors.reconnecting import HINT, ReconnectingSource
+from connectors.source_status import Link
 
 SPLITS = ("none", "lines")
 _MOST_BYTES = 4 << 20
@@ -57,6 +59,13 @@ _MOST_BYTES = 4 << 20
 _LARGEST = 128 << 20
 _CONNECT_SECONDS = 5.0
 _CLOSE_SECONDS = 1.0
+_NOT_ALLOWED = "see that the variable of tokenVariable has a token that the server accepts"
+_HINTS = {
+    401: _NOT_ALLOWED,
+    403: _NOT_ALLOWED,
+    404: "see that the path in the url is right",
+}
+"""Remedies by the status of an HTTP reply that refuses the connection."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +129,11 @@ class WebSocketSource(ReconnectingSource):
     failures = (Exception,)
 
     def __init__(self, options: WebSocketOptions) -> None:
-        # Leaves out the query of the URL, which may contain a token.
-        super().__init__(options.url.partition("?")[0], options.patience)
+        where = _without_secrets(options.url)
+        super().__init__(where, options.patience)
+        self.link = Link(
+            where, what="message", silence_hint="see if the server wants a text first (subscribe)"
+        )
         self._options = options
         self._socket: Any = None
         self._closing = ExitStack()
@@ -158,6 +170,13 @@ class WebSocketSource(ReconnectingSource):
             )
         return {"Authorization": f"Bearer {token}"}
 
+    def _words(self, error: Exception) -> str:
+        return super()._words(error).replace(self._options.url, self._where)
+
+    def _hint(self, error: Exception) -> str:
+        status = getattr(getattr(error, "response", None), "status_code", 0)
+        return _HINTS.get(status, HINT)
+
     def _read(self, seconds: float) -> list[bytes]:
         """Return the received rows, some megabytes at most."""
         lines: list[bytes] = []
@@ -182,3 +201,14 @@ class WebSocketSource(ReconnectingSource):
         """Close the connection."""
         self._closing.close()
         self._socket = None
+
+
+def _without_secrets(url: str) -> str:
+    """Return a URL without its query and its user, which may contain a token.
+
+    >>> _without_secrets("wss://ann:xyzzy@host:1/events?token=xyzzy")
+    'wss://host:1/events'
+    """
+    scheme, _, rest = url.partition("?")[0].partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

@@ -117,13 +117,14 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
         section.problem(
             f'n = "{AUTO}" is found from what has to be refilled: leave "refill" out', "refill"
         )
+    items = section.whole("items", least=0)
     return Refresh(
         policy=section.choice("policy", policies, default="ANY-IMP"),
         n=10 if chooses_n else section.whole("n", default=10, least=0),
         refill=refill,
         budget=Budget(
-            items=section.whole("items", least=0),
-            requests=section.whole("requests", default=1, least=0),
+            items=items,
+            requests=section.whole("requests", default=items, least=0),
             seconds=section.duration_ms("deadline", default=1_000) / 1000,
         ),
         bank=Budget(

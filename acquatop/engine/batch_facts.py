@@ -29,6 +29,7 @@ def batch_seen(
         evaluate_seconds=seconds,
         done=batch.done,
         total=batch.total,
+        repeated=batch.repeated,
     )
 
 

@@ -23,6 +23,8 @@ from acquatop.engine.slots import SlotTable
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.streams import StreamTable
 from acquatop.engine.surroundings import Surroundings
+from acquatop.engine.waiting.board import WaitingBoard
+from acquatop.engine.waiting.kinds import Waiting
 from acquatop.errors import UserError
 from acquatop.plan.bind import Bound, bind_query
 from acquatop.query.kinds import Resources
@@ -128,6 +130,7 @@ class Engine:
             self._folders.folder,
             durable=durable,
             limits=catalog.evaluation,
+            open_sparql=around.open_sparql,
         )
         self._slots = SlotTable(resources, kept, reads_together=settings.reads_together)
         self._queries = QueryRegistry(self._slots, observer, live=not until_end)
@@ -135,6 +138,12 @@ class Engine:
         self._committer = Committer(kept, self._slots, clock)
         self._streams = StreamTable(
             self._runtime, self._committer, delivery, observer, kept, settings
+        )
+        self._board = WaitingBoard(
+            self._queries,
+            self._streams.drivers,
+            around.wall_clock,
+            "Spark" if runtime == "spark" else "the runtime",
         )
         self._launcher = QueryLauncher(
             self._queries, self._slots, self._streams, delivery, observer, kept, started=started
@@ -212,6 +221,10 @@ class Engine:
     def groups(self) -> Sequence[Sequence[str]]:
         """The names of the queries at work, those together that are evaluated together."""
         return [[query.name for query in slot.queries] for slot in self._slots]
+
+    def waiting(self) -> Mapping[str, Waiting]:
+        """Return the thing that each running query waits for now, by name. Any thread may ask."""
+        return self._board.now()
 
     # Shutdown -------------------------------------------------------------------------------------
 

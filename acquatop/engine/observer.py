@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from acquatop.answer.answer import Answer
     from acquatop.answer.unanswered import Unanswered
+    from acquatop.engine.standstill import Standstill
     from acquatop.ingest.place import Place
 
 _log = logging.getLogger(__name__)
@@ -31,7 +32,9 @@ class BatchSeen:
     ``reduce_seconds`` the part in the executors, ``evaluate_seconds`` the part for making answers
     (including waits for remotes), ``commit_seconds`` the part for making state durable.
     ``backlog_bytes`` is the size that the source holds beyond this batch, if known. ``done`` of
-    ``total`` of the source's present content has been read, in a unit of its own.
+    ``total`` of the source's present content has been read, in a unit of its own. ``standstill``
+    is set if records keep coming, but the watermark has not moved for long. ``repeated`` counts
+    messages that the source has dropped because they had come already; they are no events.
     """
 
     stream: str
@@ -47,6 +50,8 @@ class BatchSeen:
     backlog_bytes: int | None = None
     done: int | None = None
     total: int | None = None
+    standstill: Standstill | None = None
+    repeated: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

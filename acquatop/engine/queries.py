@@ -87,6 +87,11 @@ class QueryRegistry:
     def __iter__(self) -> Iterator[RegisteredQuery]:
         return iter([entry.query for entry in list(self._entries.values())])
 
+    def entries(self) -> Sequence[RegistryEntry]:
+        """Return all entries."""
+        with self._lock:
+            return list(self._entries.values())
+
     def running_bounds(self, *, but: str) -> Sequence[Bound]:
         """Return the other queries that run or wait to run."""
         with self._lock:

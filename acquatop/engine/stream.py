@@ -14,7 +14,7 @@ from acquatop.answer.unanswered import Unanswered
 from acquatop.catalog.catalog import Stream
 from acquatop.engine.alignment import MAX_DRIFT
 from acquatop.engine.batch_facts import batch_seen, has_times
-from acquatop.engine.batch_segments import segments_of, together
+from acquatop.engine.batch_segments import Segment, segments_of, together
 from acquatop.engine.evaluation_slot import EvaluationSlot, isolate_failures
 from acquatop.engine.gate import Gate
 from acquatop.engine.journal_entry import JournalEntry, pack_entry
@@ -29,7 +29,7 @@ from acquatop.engine.stream_time import StreamTime
 from acquatop.ingest.reduce.arrival_order import ArrivalOrder
 from acquatop.ingest.reduce.contract import PartKind
 from acquatop.ingest.reduce.job import Job
-from acquatop.ingest.reduce.late_finder import BoolArray, LateFinder, are_late
+from acquatop.ingest.reduce.late_finder import BoolArray, LateFinder
 from acquatop.plan.bind import Bound
 from acquatop.query.contract import Tick
 from acquatop.runtime import Batch, Position
@@ -80,6 +80,10 @@ class StreamOperator:
         self._slots.leave(slot, name)
         self.wake()
 
+    def joined_after(self, name: str) -> int | None:
+        """Return the time after which a query's first window opens, if it joined later."""
+        return self._slots.joined_after.get(name)
+
     def apply_joins_and_leaves(self) -> None:
         """Let queries join and leave, between two batches."""
         self._slots.apply_joins_and_leaves(self.time.reached_ms)
@@ -126,10 +130,11 @@ class StreamOperator:
             entry = pack_entry(self.iri, _reduced(batch), self._slices, before_ms, state)
         return Outcome(self._seen(together(segments), late, seconds), entry)
 
-    def _take_segment(self, segment: Batch) -> Generator[SlotFailure, None, int]:
+    def _take_segment(self, segment: Segment) -> Generator[SlotFailure, None, int]:
         """Give a segment of a batch to every query; return the number of late records."""
-        old = OldRecords(segment)
-        late = self._dispatch(self._slices, _reduced(segment), old.times())
+        old = OldRecords(segment.batch)
+        late = self._dispatch(self._slices, _reduced(segment.batch), old.times())
+        self.time.note(segment.newest_ms)
         yield from self._failures()
         self._side_outputs.add_late(old, late, self.time.announced_watermark_ms)
         return int(late.sum())
@@ -151,13 +156,10 @@ class StreamOperator:
         late = np.zeros(len(old), dtype=np.bool_)
         for each in slices:
             with isolate_failures(each.slot, durable=self._durable):
-                for windows, last in each.slot.evaluation.windows(self.iri) if len(old) else ():
-                    late |= last is not None and are_late(windows, last, old)
+                for answered in each.slot.evaluation.windows(self.iri) if len(old) else ():
+                    late |= answered.miss(old)
                 for parts in each.parts(batch):
                     each.slot.evaluation.add(self.iri, parts, each.names)
-        for partition in batch.partitions:
-            if partition:
-                self.time.note(partition[0].facts.newest_ms)
         return late
 
     def _close_due_windows(self, due_at: float) -> Generator[Made, None, int]:
@@ -261,6 +263,8 @@ class StreamOperator:
             self.time.resume_watermark(before_ms)
             yield from self._close_due_windows(self._clock())
         self._dispatch(list(entry.slices(slots)), entry.batch, _NO_TIMES)
+        for segment in segments_of(entry.batch):
+            self.time.note(segment.newest_ms)
         yield from self._failures()
         self.position = entry.batch.position
         self._side_outputs.resume(entry.state)
@@ -295,7 +299,7 @@ class StreamOperator:
         if len(slot.streams) < 2 or slot.error is not None or not slot.has_readers:
             return False
         widest = max(
-            windows.width_ms for iri in slot.streams for windows, _ in slot.evaluation.windows(iri)
+            each.windows.width_ms for iri in slot.streams for each in slot.evaluation.windows(iri)
         )
         return slot.streams.must_wait(self, MAX_DRIFT * widest + self.stream.lateness_ms)
 
@@ -345,7 +349,7 @@ class StreamOperator:
     def _windows(self) -> Sequence[Windows]:
         """Return the windows of all queries, equal ones once."""
         of_slots = (slot.evaluation.windows(self.iri) for slot in self._slots)
-        return list({windows: None for own in of_slots for windows, _ in own})
+        return list({each.windows: None for own in of_slots for each in own})
 
 
 def _wanted(

@@ -13,10 +13,13 @@ from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
 from acquatop.engine.journal_entry import JournalEntry
 from acquatop.engine.observer import Observer
+from acquatop.engine.standstill import Standstill, StandstillWatch
 from acquatop.engine.step import Outcome, SlotFailure, Step
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.stream_time import Phase
+from acquatop.engine.waiting.stream_facts import StreamFacts
+from acquatop.engine.waiting.view import StreamView
 from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Batch, Carrier
 
@@ -49,8 +52,11 @@ class StreamDriver:
         self._observer = observer
         self._clock = settings.clock
         self._live = settings.live
+        self._standstill = StandstillWatch(settings.clock)
         self._timer = settings.timer(stream.due_in, self._tick_or_end)
         self._carrier: Carrier | None = None
+        self._facts = StreamFacts(settings.wall_clock())
+        self._wall_clock = settings.wall_clock
         self._is_cut_short = False
         self._has_end_begun = False
         self._lock = threading.Lock()
@@ -93,6 +99,7 @@ class StreamDriver:
     def job(self) -> Job:
         """Return the job for the next batch."""
         is_new = self.stream.begin_batch()
+        self._facts.begin(self._wall_clock())
         with self._committer.state_lock():
             self.stream.apply_joins_and_leaves()
             if is_new and self._committer.is_durable:
@@ -151,6 +158,29 @@ class StreamDriver:
     def has_ended(self) -> bool:
         """True if no further batch is taken."""
         return self.stream.time.has_ended
+
+    @property
+    def standstill(self) -> Standstill | None:
+        """Standstill of the watermark while records come; None if it moves."""
+        return self._standstill.present
+
+    def view(self, now: float) -> StreamView:
+        """Return the stream as it is at a time of day, to explain why nothing comes."""
+        time, carrier = self.stream.time, self._carrier
+        return StreamView(
+            stream=self.stream.stream,
+            now=now,
+            facts=self._facts.now,
+            status=None if carrier is None else carrier.status(),
+            phase=time.phase,
+            newest_ms=time.newest_ms,
+            watermark_ms=time.watermark_ms,
+            is_idle=time.is_idle,
+            is_carried=carrier is not None,
+            is_live=self._live,
+            has_status=carrier is not None and carrier.tells_status,
+            standstill=self._standstill.present,
+        )
 
     def attach(self, carrier: Carrier) -> None:
         """Note the carrier of the batches, and begin to listen: an idle stream's time goes on."""
@@ -217,6 +247,12 @@ class StreamDriver:
                     self._delivery.deliver([made])
 
     def _report(self, outcome: Outcome, seconds: float, commit_seconds: float) -> None:
-        seen = replace(outcome.seen, seconds=seconds, commit_seconds=commit_seconds)
+        self._facts.end()
+        seen = outcome.seen
+        self._facts.note(seen, self._wall_clock())
+        standstill = self._standstill.note(
+            events=seen.events, bad=seen.bad, late=seen.late, watermark_ms=seen.watermark_ms
+        )
+        seen = replace(seen, seconds=seconds, commit_seconds=commit_seconds, standstill=standstill)
         self._observer.batch(seen)
         self.stream.notify_aligned_streams()

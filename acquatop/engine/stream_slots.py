@@ -20,6 +20,8 @@ class StreamSlots:
         self._leaving: list[tuple[EvaluationSlot, str]] = []
         self._lock = threading.Lock()
         self._is_closed = False
+        self.joined_after: dict[str, int] = {}
+        """Time of the stream at which a query joined, if it had one, by the query's name."""
         self.changed = False
         """True if queries have come or gone since the last snapshot: the journal lacks that."""
 
@@ -74,11 +76,14 @@ class StreamSlots:
         after = {} if reached_ms is None else {self._stream.iri: reached_ms}
         # Who has left may be back by now, under the same name.
         for slot, name in leaving:
+            self.joined_after.pop(name, None)
             with slot.lock:
                 slot.evaluation.leave(name)
         for slot, bound in joining:
             with slot.lock:
                 if bound.name not in slot.evaluation.names or slot not in self._slots:
                     slot.evaluation.join(bound, after)
+            if reached_ms is not None:
+                self.joined_after[bound.name] = reached_ms
             self.attach_resumed(slot)
         self._slots = [slot for slot in self._slots if slot.error is None and slot.has_readers]

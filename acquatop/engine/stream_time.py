@@ -46,6 +46,11 @@ class StreamTime:
         return self._watermark.watermark_ms
 
     @property
+    def newest_ms(self) -> int | None:
+        """The newest time of an event."""
+        return self._watermark.newest_ms
+
+    @property
     def reached_ms(self) -> int | None:
         """The newest time of an event, or the watermark if that is later."""
         known = (self._watermark.newest_ms, self._watermark.watermark_ms)

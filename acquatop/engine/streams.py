@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from acquatop.catalog.catalog import Stream
 from acquatop.engine.commits import Committer
@@ -103,6 +103,10 @@ class StreamTable:
         )
         carrier.start()
         driver.attach(carrier)
+
+    def drivers(self) -> Sequence[StreamDriver]:
+        """Return the drivers of all streams."""
+        return list(self._drivers)
 
     def stop(self) -> None:
         """Stop all streams after the batches at hand."""

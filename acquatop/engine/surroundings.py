@@ -10,6 +10,8 @@ from random import Random
 
 from acquatop.engine.idle_timer import IdleTimer, TimerFactory
 from acquatop.engine.state.folder import Folder
+from acquatop.query.kinds import OpenLimited
+from acquatop.query.sparql.worker_engine import WorkerEngine
 from acquatop.refresh.open_replicas import FeedFactory, open_feed
 from replica.clocks import Clock
 from replica.workers import Workers
@@ -21,7 +23,8 @@ class Surroundings:
 
     ``clock`` measures waits, ``wall_clock`` is the time of day, and ``random`` spreads retries.
     ``workers`` makes the threads for the requests of one remote, ``timer`` one that advances an
-    idle stream's time, ``open_feed`` a feed, and ``state_folder`` gives access to the disk.
+    idle stream's time, ``open_feed`` a feed, ``open_sparql`` the engine for one query over whole
+    windows, and ``state_folder`` gives access to the disk.
     """
 
     clock: Clock = time.monotonic
@@ -30,4 +33,5 @@ class Surroundings:
     workers: Callable[[int], Workers] = Workers
     timer: TimerFactory = IdleTimer
     open_feed: FeedFactory = open_feed
+    open_sparql: OpenLimited = WorkerEngine
     state_folder: Callable[[Path], Folder] = Folder

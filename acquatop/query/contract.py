@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 from acquatop.answer.answer import Answer
 from acquatop.answer.unanswered import Unanswered
 from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.plan.bind import Bound
-from acquatop.windows import Windows
 
 MAX_EMPTY_WINDOWS = 10_000
 """Longest run of empty windows that is answered one by one: a longer one is a jump in time."""
@@ -64,8 +64,8 @@ class Evaluation(Protocol):
     def leave(self, name: str) -> None:
         """Stop answering a query."""
 
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the windows on a stream, each with the last that has closed."""
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
+        """Return the windows on a stream, and how far each are answered."""
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the next time after ``time_ms`` at which a stream may bring answers.

@@ -14,6 +14,7 @@ from acquatop.answer.unanswered import Unanswered
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.query.contract import Evaluation, Sizes, Tick
@@ -94,10 +95,11 @@ class CountedEvaluation:
 
     # Elements in ----------------------------------------------------------------------------------
 
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
         """Return a window for each millisecond: an event is late once its millisecond is over."""
         until = self._positions.until_ms
-        return [(_MILLISECONDS, None if until is None else _MILLISECONDS.first(until))]
+        closed = None if until is None else _MILLISECONDS.first(until)
+        return [AnsweredSoFar(_MILLISECONDS, closed)]
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the time at which the first waiting element gets its position.

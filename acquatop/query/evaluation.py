@@ -12,6 +12,7 @@ from acquatop.answer.answer import Answer, Counts
 from acquatop.answer.assembly import ClosedWindow
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.plan.bind import Bound, BoundQuery
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.in_driver import AggregatesInDriver
@@ -25,7 +26,6 @@ from acquatop.query.schedule.one_window import OneWindow
 from acquatop.query.topk.content import CandidateContent
 from acquatop.refresh.replica_refresh import RankingNeeds
 from acquatop.topk.snapshot import pack_parts, unpack_parts
-from acquatop.windows import Windows
 from replica.clocks import Clock
 from replica.maintainer import Maintainer, Refreshed
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
@@ -128,8 +128,8 @@ class TopKEvaluation:
 
     # Answers out ----------------------------------------------------------------------------------
 
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the windows, and the last that has closed."""
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
+        """Return the windows, and how far they are answered."""
         return self._schedule.windows(stream)
 
     def due_after(self, stream: str, time_ms: int) -> int | None:

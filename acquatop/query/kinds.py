@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS, EvaluationLimits
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
@@ -16,11 +16,25 @@ from acquatop.query.contract import Evaluation
 from acquatop.query.count_windows import CountedEvaluation, OpenWhole
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.shared.evaluation import SharedEvaluation
+from acquatop.query.sparql.content import StoreContent
+from acquatop.query.sparql.engine import EngineFunction, SparqlEngine
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.query.sparql.worker_engine import WorkerEngine
 from acquatop.refresh.open_replicas import Replicas
 from replica.clocks import Clock
 from replica.rankers import RankerRegistry
+
+
+class OpenLimited(Protocol):
+    """Function that opens a SPARQL engine with limits, over a content and with functions."""
+
+    def __call__(
+        self,
+        content: Callable[[], StoreContent],
+        functions: Mapping[str, EngineFunction],
+        limits: EvaluationLimits,
+    ) -> SparqlEngine:
+        """Open the engine."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +43,7 @@ class Resources:
 
     ``keys_folder`` returns the folder for the keys that executors keep for an evaluation's key;
     ``durable`` says that this folder belongs to a state directory. ``limits`` are those of one
-    evaluation of a whole window.
+    evaluation of a whole window, by an engine that ``open_sparql`` opens.
     """
 
     replicas: Replicas
@@ -39,6 +53,7 @@ class Resources:
     keys_folder: Callable[[str], Path]
     durable: bool
     limits: EvaluationLimits = DEFAULT_LIMITS
+    open_sparql: OpenLimited = WorkerEngine
 
 
 def open_evaluation(
@@ -69,17 +84,17 @@ def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Eva
 
 def _sparql(bound: BoundWindowed, key: str, resources: Resources, load: bool) -> Evaluation:
     replicas = resources.replicas.open_all(bound, load=load)
-    open_whole = _in_workers(resources)
+    open_whole = _open_whole(resources)
     return open_whole(bound, replicas, clock=resources.clock, rankers=resources.rankers)
 
 
 def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) -> Evaluation:
-    return CountedEvaluation(bound, clock=resources.clock, open_whole=_in_workers(resources))
+    return CountedEvaluation(bound, clock=resources.clock, open_whole=_open_whole(resources))
 
 
-def _in_workers(resources: Resources) -> OpenWhole:
+def _open_whole(resources: Resources) -> OpenWhole:
     limits = resources.limits
-    open_engine = functools.partial(WorkerEngine, limits=limits)
+    open_engine = functools.partial(resources.open_sparql, limits=limits)
     return functools.partial(SparqlEvaluation, open_engine=open_engine, failures=limits.failures)
 
 

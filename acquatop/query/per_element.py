@@ -15,6 +15,7 @@ from acquatop.answer.certificate import Certificate
 from acquatop.answer.render import Rendering
 from acquatop.ingest.match import number_column
 from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.solutions import Solutions
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.plan.bind import Bound, BoundQuery
@@ -34,7 +35,6 @@ from acquatop.topk.snapshot import (
     unpack_parts,
     unpack_table,
 )
-from acquatop.windows import Windows
 from connectors.mapping import TIME
 from replica.clocks import Clock
 
@@ -96,8 +96,8 @@ class PerElementEvaluation:
     def leave(self, name: str) -> None:
         """Do nothing: the evaluation is closed with its only query."""
 
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the windows over positions, and the last that has closed."""
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
+        """Return the windows over positions, and how far they are answered."""
         return self._schedule.windows(stream)
 
     def due_after(self, stream: str, time_ms: int) -> int | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from acquatop.catalog.spark_settings import SparkSettings
     from acquatop.ingest.reduce.contract import Part
     from acquatop.ingest.reduce.job import Job
+    from connectors.source_status import SourceStatus
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,7 +39,8 @@ class Batch:
 
     ``done`` of ``total`` in the source has been read then, if known. ``log_nearly_full`` says that
     the source cannot hold much more data that has been read: a consumer that keeps its state should
-    then write a full snapshot.
+    then write a full snapshot. ``repeated`` counts the messages that the source has dropped since
+    the batch before, because they had come already.
     """
 
     position: Position
@@ -47,6 +49,7 @@ class Batch:
     done: int | None = None
     total: int | None = None
     log_nearly_full: bool = False
+    repeated: int = 0
 
 
 class Consumer(Protocol):
@@ -97,6 +100,15 @@ class Carrier(Protocol):
 
     def stop(self) -> None:
         """Stop after the batch at hand. Returns when no further batch will come."""
+        ...
+
+    def status(self) -> SourceStatus | None:
+        """Return the status of the source, None while it is unknown. Any thread may ask."""
+        ...
+
+    @property
+    def tells_status(self) -> bool:
+        """True if the status is only unknown until the source is read."""
         ...
 
 

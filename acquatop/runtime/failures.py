@@ -29,12 +29,15 @@ _ENDED = (
 _HINTS = (
     (("out of memory", "OutOfMemoryError", "maxResultSize", "TaskResultLost", "[LOST]"), _MEMORY),
     (("No module named", "Cannot run program", "PYTHON_VERSION_MISMATCH"), _PYTHON),
-    (("FileNotFoundError", "PermissionError"), _FILES),
+    (("No such file", "Permission denied"), _FILES),
     (("SparkContext was shut down", "stopped SparkContext"), _ENDED),
 )
 """Words of failures, and their remedy."""
 
+_HINT = "\n  hint: "
 _PLACE = re.compile(r"\((\S+) executor \d+\): (.*)")
+_OWN = re.compile(r"\bConnectorError: (.+)(\n  hint: .+)?")
+"""Message of a connector, which says what to do."""
 
 
 @contextmanager
@@ -49,10 +52,22 @@ def said_by_spark(session: Session, stream: Stream | None = None) -> Iterator[No
         raise _problem(session.fate() or said or type(failure).__name__, stream, place) from failure
 
 
-def with_hint(said: str) -> str:
-    """Return a failure's message, with the remedy if that is known."""
-    hints = (hint for words, hint in _HINTS if any(each in said for each in words))
-    return "\n  hint: ".join([said, *hints][:2])
+def with_hint(said: str, place: str | None = None) -> str:
+    """Return a failure's message, with the remedy if that is known.
+
+    A message's own remedy counts, unless there is one for executors and it comes from an executor.
+
+    >>> print(with_hint("no heap: out of memory\\n  hint: be brief"))
+    no heap: out of memory
+      hint: be brief
+    >>> print(with_hint("a: No such file\\n  hint: let it stay", "10.0.0.2"))
+    a: No such file
+      hint: executors read the files of streams themselves: each machine needs them at that path
+    """
+    message, _, own = said.partition(_HINT)
+    known = (hint for words, hint in _HINTS if any(each in message for each in words))
+    hint = own if own and place is None else next(known, own)
+    return message + _HINT + hint if hint else message
 
 
 def _problem(said: str, stream: Stream | None, place: str | None) -> EnvironmentProblem:
@@ -60,7 +75,7 @@ def _problem(said: str, stream: Stream | None, place: str | None) -> Environment
         "Spark has failed" if stream is None else f"the stream <{stream.iri}> has failed on Spark"
     )
     where = "" if place is None else f", on {place}"
-    return EnvironmentProblem(with_hint(f"{what}{where}: {said}"))
+    return EnvironmentProblem(with_hint(f"{what}{where}: {said}", place))
 
 
 def essence(text: str) -> tuple[str, str | None]:
@@ -70,13 +85,18 @@ def essence(text: str) -> tuple[str, str | None]:
     ('org.SparkException: Job aborted', None)
     >>> essence("Lost task 1.3 (TID 5) (10.0.0.2 executor 1): Traceback:\\n  x\\nOSError: no")
     ('OSError: no', '10.0.0.2')
+    >>> print(essence("x\\n  connectors.ConnectorError: a has gone\\n  hint: put it back\\n y")[0])
+    a has gone
+      hint: put it back
     """
     found = _PLACE.search(text)
     said = text if found is None else text[found.start(2) :]
-    return _best_line(said), None if found is None else found[1]
+    return _best_part(said), None if found is None else found[1]
 
 
-def _best_line(text: str) -> str:
+def _best_part(text: str) -> str:
+    if (own := _OWN.search(text)) is not None:
+        return own[1] + (own[2] or "")
     lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
     for word in ("Error:", "Exception:"):
         for line in lines:

@@ -10,9 +10,17 @@ from typing import Any
 from acquatop.catalog.catalog import Stream
 from acquatop.errors import UserError
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
-from acquatop.runtime.sources import how_far, log_nearly_full, reader_of, release_data
+from acquatop.runtime.sources import (
+    RepeatedMessages,
+    how_far,
+    log_nearly_full,
+    reader_of,
+    release_data,
+    status_of,
+)
 from connectors.divisible import Divisible, cut, step
 from connectors.registry import SPARK
+from connectors.source_status import SourceStatus
 
 POLL_SECONDS = 0.005
 """Seconds to wait before polling a source again that had nothing new."""
@@ -79,6 +87,12 @@ class LocalCarrier:
         """Let the source discard data up to a position."""
         release_data(self._reader, position["offset"])
 
+    tells_status = True
+
+    def status(self) -> SourceStatus | None:
+        """Return the status of the source."""
+        return status_of(self._reader)
+
     def _run(self) -> None:
         try:
             try:
@@ -96,6 +110,7 @@ class LocalCarrier:
         offset, number = self._reader.initialOffset(), 0
         if self._position is not None:
             offset, number = self._position["offset"], self._position["batch"] + 1
+        repeated = RepeatedMessages(self._reader)
         while not self._stopping.is_set():
             latest = self._next(offset)
             if latest == offset:
@@ -106,7 +121,7 @@ class LocalCarrier:
             self._consumer.wait()
             if self._stopping.is_set():
                 return
-            self._consumer.take(self._batch(offset, latest, number))
+            self._consumer.take(self._batch(offset, latest, number, repeated))
             offset, number = latest, number + 1
             if not self._is_durable:
                 release_data(self._reader, offset)
@@ -126,7 +141,7 @@ class LocalCarrier:
             BATCH_ROWS if step(self._reader).counts_rows else BATCH_BYTES,
         )
 
-    def _batch(self, offset: Any, latest: Any, number: int) -> Batch:
+    def _batch(self, offset: Any, latest: Any, number: int, repeated: RepeatedMessages) -> Batch:
         started = time.perf_counter()
         job = self._consumer.job()
         partitions = [
@@ -135,4 +150,5 @@ class LocalCarrier:
         position = {"batch": number, "offset": latest}
         seconds = time.perf_counter() - started
         done = how_far(self._reader, latest, self._until_end)
-        return Batch(position, partitions, seconds, *done, log_nearly_full(self._reader, latest))
+        is_full = log_nearly_full(self._reader, latest)
+        return Batch(position, partitions, seconds, *done, is_full, repeated.since_last())

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from acquatop.errors import UserError
+from connectors import ConnectorError
 from connectors.live import LiveReader
 from connectors.registry import CONNECTORS, PIPE
+from connectors.source_status import SourceStatus, TellsStatus
 
 
 def reader_of(connector: str, options: dict[str, str]) -> Any:
@@ -38,6 +40,22 @@ def log_nearly_full(reader: Any, offset: Any) -> bool:
     return isinstance(reader, LiveReader) and reader.log_nearly_full(offset)
 
 
+class RepeatedMessages:
+    """Count of the messages that a source has dropped because they had come already."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self._before = self._total()
+
+    def since_last(self) -> int:
+        """Return their number since the last call."""
+        before, self._before = self._before, self._total()
+        return max(0, self._before - before)
+
+    def _total(self) -> int:
+        return self._reader.repeated() if isinstance(self._reader, LiveReader) else 0
+
+
 def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[str, str]:
     """Return a connector's options for other processes on this machine.
 
@@ -53,6 +71,17 @@ def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[s
             f"{hint}"
         )
     return {**options, "path": str(place)}
+
+
+def status_of(reader: Any) -> SourceStatus | None:
+    """Return the status of a reader's source, None if it is unknown."""
+    if not isinstance(reader, TellsStatus):
+        return None
+    try:
+        return reader.status()
+    except (OSError, ConnectorError):
+        # The reader itself will tell, as it needs the same files.
+        return None
 
 
 def how_far(reader: Any, offset: Any, until_end: bool) -> tuple[int | None, int | None]:

@@ -24,17 +24,20 @@ from acquatop.runtime.lost_results import ended_if_lost
 from acquatop.runtime.pace import Allowance, Steps
 from acquatop.runtime.session import Session, open_session
 from acquatop.runtime.sources import (
+    RepeatedMessages,
     for_other_processes,
     how_far,
     log_nearly_full,
     reader_of,
     release_data,
     source_options,
+    status_of,
 )
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
 from connectors.divisible import Divisible
 from connectors.read_limits import PLANS_WITHIN_LIMITS
 from connectors.registry import CONNECTORS, SPARK
+from connectors.source_status import SourceStatus
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -151,6 +154,7 @@ class SparkCarrier:
         # The cores that count are the executors', not those of the machine that this runs on.
         cores = {"maxPartitions": str(self._spark.sparkContext.defaultParallelism)}
         self._reader = reader_of(self._stream.connector, {**cores, **self._stream.options})
+        self._repeated = RepeatedMessages(self._reader)
         self._offset = (
             self._reader.initialOffset() if position is None else offset_in(position["offsets"])
         )
@@ -202,6 +206,12 @@ class SparkCarrier:
     def forget(self, position: Position) -> None:
         """Let the source discard data up to a position."""
         release_data(self._reader, offset_in(position["offsets"]))
+
+    tells_status = True
+
+    def status(self) -> SourceStatus | None:
+        """Return the status of the source."""
+        return status_of(self._reader)
 
     def _process(self, rows: DataFrame, number: int) -> None:
         # Nothing else waits for this thread meanwhile: every stream's batches have a thread of
@@ -290,12 +300,14 @@ class SparkCarrier:
     def _stop(self, end: Any) -> Any:
         return end if self._steps is None else self._steps.stop(self._offset, end)
 
-    def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
-        """Return the size read so far, the size of all, and whether the source needs room."""
+    def _how_far(self, note: str) -> tuple[int | None, int | None, bool, int]:
+        """Return the size read so far, the size of all, whether the source needs room, and how many
+        messages it has dropped.
+        """
         latest = offset_in(note)
-        return *how_far(self._reader, latest, self._until_end), log_nearly_full(
-            self._reader, latest
-        )
+        done = how_far(self._reader, latest, self._until_end)
+        is_full = log_nearly_full(self._reader, latest)
+        return *done, is_full, self._repeated.since_last()
 
     def _has_read(self, note: str) -> None:
         """Note that a batch has been processed."""
@@ -361,6 +373,11 @@ class ForeignCarrier(SparkCarrier):
     """
 
     _repeats = True
+    tells_status = False
+
+    def status(self) -> None:
+        """Return None: the source is Spark's own."""
+        return
 
     def _open(self, position: Position | None) -> None:
         """Do nothing: Spark's note contains the position."""
@@ -376,8 +393,8 @@ class ForeignCarrier(SparkCarrier):
             # One action, so that the source is read but once.
             return planned, parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
 
-    def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
-        return None, None, False
+    def _how_far(self, note: str) -> tuple[int | None, int | None, bool, int]:
+        return None, None, False, 0
 
     def _has_read(self, note: str) -> None:
         """Do nothing: Spark has noted it."""

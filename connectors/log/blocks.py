@@ -135,6 +135,17 @@ def blocks_in(content: bytes, byte: int) -> Iterator[BlockHead]:
         start += BLOCK_HEAD + head.length
 
 
+def is_unfinished(rest: bytes) -> bool:
+    """Return True if bytes are the beginning of a block, as a killed writer leaves it.
+
+    Zeros are what a loss of power may leave.
+    """
+    if not rest.strip(b"\0") or len(rest) < BLOCK_HEAD:
+        return True
+    head = decode_block_head(rest[:BLOCK_HEAD], 0)
+    return head is not None and len(rest) < head.end
+
+
 def has_block_behind(content: bytes, start: int) -> bool:
     """Return True if a complete block begins anywhere from ``start`` on."""
     while (start := content.find(_MARK, start)) >= 0:

@@ -15,9 +15,12 @@ import pyarrow as pa
 
 from connectors import ConnectorError
 from connectors.durable import sync_file, sync_folder, write_at
+from connectors.log.notes import NoteError, encode_note, read_note
 from connectors.log.position import Position
+from connectors.source_status import SourceStatus
 
 _MANIFEST, _RELEASED = "log.json", "released.json"
+_REPEATED, _STATUS = "repeated.json", "status.json"
 _VERSION = 1
 _SEGMENT = re.compile(r"segment-(\d{20})")
 
@@ -27,7 +30,8 @@ class LogFolder:
 
     ``log.json`` has the log's identity, so that a position in one log is never used in another.
     ``released.json`` has the position before which nothing is needed any more. ``segment-…`` files
-    hold the records from a number on. The first user creates the folder.
+    hold the records from a number on. ``status.json`` has the status of the source, while there is
+    a receiver. The first user creates the folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,19 +54,19 @@ class LogFolder:
                     f"{self.path} has segments of a log, but no {_MANIFEST}\n  hint: put it back"
                 )
             own = self.path / f".{_MANIFEST}-{secrets.token_hex(4)}"
-            write_file(
-                own, [json.dumps({"version": _VERSION, "log": secrets.token_hex(8)}).encode()]
-            )
+            note = encode_note({"version": _VERSION, "log": secrets.token_hex(8)})
+            write_file(own, [note])
             with suppress(FileExistsError):
                 os.link(own, manifest)
             own.unlink()
             sync_folder(self.path)
         try:
-            said = json.loads(manifest.read_text("utf-8"))
+            said = read_note(manifest)
             version, log = said["version"], str(said["log"])
-        except (ValueError, KeyError, TypeError):
+        except (NoteError, KeyError):
             raise ConnectorError(
-                f"{manifest} cannot be read\n  hint: put it back from a copy"
+                f"{manifest} is damaged\n  hint: put it back from a copy, or begin anew with "
+                "another folder and another state directory"
             ) from None
         if version != _VERSION:
             raise ConnectorError(
@@ -96,14 +100,17 @@ class LogFolder:
     def released(self) -> Position | None:
         """Return the position before which nothing is needed any more; None if all is needed."""
         try:
-            said = json.loads((self.path / _RELEASED).read_text("utf-8"))
+            said = read_note(self.path / _RELEASED)
+            position = Position.from_json(said) if said else None
         except FileNotFoundError:
             return None
-        except ValueError:
-            # The file is incomplete after a loss of power.
-            return None
-        position = Position.from_json(said)
-        return position if position.log == self.log else None
+        except (NoteError, KeyError):
+            raise ConnectorError(
+                f"{self.path / _RELEASED} is damaged\n"
+                "  hint: put it back from a copy, or remove it; without a state directory or "
+                "checkpoint, all that the log still holds is then read again"
+            ) from None
+        return position if position is not None and position.log == self.log else None
 
     def release(self, position: Position) -> None:
         """Note that nothing before a position is needed any more; earlier notes are never undone.
@@ -114,8 +121,27 @@ class LogFolder:
         if before is not None and before.record >= position.record:
             return
         unfinished = self.path / f".{_RELEASED}-{os.getpid()}-{threading.get_ident()}"
-        unfinished.write_text(json.dumps(position.to_json()), "utf-8")
+        unfinished.write_bytes(encode_note(position.to_json()))
         unfinished.replace(self.path / _RELEASED)
+
+    # Status of the source --------------------------------------------------------------------
+
+    def status(self) -> SourceStatus | None:
+        """Return the status of the source; None if nobody receives from it."""
+        try:
+            return SourceStatus.from_json(json.loads((self.path / _STATUS).read_text("utf-8")))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def write_status(self, status: SourceStatus | None) -> None:
+        """Replace the status, or remove it. It is for people: a full disk does no harm."""
+        with suppress(OSError):
+            if status is None:
+                (self.path / _STATUS).unlink(missing_ok=True)
+                return
+            unfinished = self.path / f".{_STATUS}-{os.getpid()}"
+            unfinished.write_text(json.dumps(status.to_json()), "utf-8")
+            unfinished.replace(self.path / _STATUS)
 
     def settle(self) -> None:
         """Wait until the released position is on the disk. Call it before removing segments."""
@@ -125,6 +151,21 @@ class LogFolder:
         finally:
             os.close(file)
         sync_folder(self.path)
+
+    # Repeated messages -----------------------------------------------------------------------
+
+    def repeated(self) -> int:
+        """Return the number of repeated messages that were dropped, as far as it is known."""
+        try:
+            return int(read_note(self.path / _REPEATED).get("count", 0))
+        except (FileNotFoundError, NoteError):
+            return 0
+
+    def note_repeated(self, count: int) -> None:
+        """Note the number of repeated messages that were dropped; does not wait for the disk."""
+        unfinished = self.path / f".{_REPEATED}-{os.getpid()}"
+        unfinished.write_bytes(encode_note({"count": count}))
+        unfinished.replace(self.path / _REPEATED)
 
     def check(self, position: Position) -> None:
         """Raise :class:`~connectors.ConnectorError` if a position is not one of this log."""

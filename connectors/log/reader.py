@@ -131,7 +131,9 @@ class LogReader:
             return self._head(file).length
 
     def _head(self, file: int) -> SegmentHead:
-        return decode_head(os.pread(file, head_length(os.pread(file, SHORTEST_HEAD, 0)), 0))
+        # A damaged length must not ask for more memory than the file is long.
+        length = min(head_length(os.pread(file, SHORTEST_HEAD, 0)), os.fstat(file).st_size)
+        return decode_head(os.pread(file, length, 0))
 
     @contextmanager
     def _opened(self, first: int) -> Iterator[int]:

@@ -21,6 +21,7 @@ from connectors.log.blocks import (
     encode_block,
     encode_head,
     has_block_behind,
+    is_unfinished,
 )
 from connectors.log.folder import LogFolder, replace_file
 from connectors.log.lock import WriterLock
@@ -153,9 +154,11 @@ class LogWriter:
             head = decode_head(content)
             blocks = self._whole_blocks(content, head.length)
         except DamageError as damage:
-            raise ConnectorError(
-                f"{path} is damaged: {damage}\n  hint: put it back from a copy"
-            ) from None
+            hint = (
+                "put it back from a copy; or cut it at that byte, which loses what follows: only "
+                "if the machine lost its power just then, nothing was acknowledged of that"
+            )
+            raise ConnectorError(f"{path} is damaged: {damage}\n  hint: {hint}") from None
         if head.schema != self._schema:
             hint = (
                 "let the version that wrote it read it to its end, or begin a log in another folder"
@@ -178,11 +181,12 @@ class LogWriter:
     def _whole_blocks(self, content: bytes, start: int) -> list[BlockHead]:
         """Return the complete blocks from a byte on.
 
-        Raises :class:`DamageError` if complete blocks follow an incomplete one.
+        Raises :class:`DamageError` if something else follows than the beginning of a block: what
+        was acknowledged must not be cut off.
         """
         blocks = list(blocks_in(content[start:], start))
         end = blocks[-1].end if blocks else start
-        if has_block_behind(content, end):
+        if not is_unfinished(content[end:]) or has_block_behind(content, end):
             raise DamageError(f"what stands at byte {end} is not what was written")
         return blocks
 

@@ -18,11 +18,12 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from connectors import ConnectorError
-from connectors.live import LiveSource
+from connectors.live_source import LiveSource
 from connectors.log.writer import Remembered
 from connectors.mqtt_client.options import MqttOptions
 from connectors.mqtt_client.packets import Message, TappedSocket
 from connectors.mqtt_client.seen_messages import SeenMessages
+from connectors.source_status import Link
 
 SCHEMA = pa.schema(
     [
@@ -109,6 +110,15 @@ class MqttSource(LiveSource):
         self._next_attempt, self._pause = clock(), SHORTEST_PAUSE
         self._last_message = clock()
         self._trouble = "it does not reply"
+        self.link = Link(
+            f"the MQTT broker at {options}",
+            what=f"message on {_topics(options)}",
+            silence_hint=(
+                "see that something is published on a topic that matches (topics), and that the "
+                "broker's access list lets this user read it"
+            ),
+            wall_clock=wall_clock,
+        )
         self._client = self._made(client_id, environment)
 
     # Interface of a live source ---------------------------------------------------------------
@@ -255,7 +265,11 @@ class MqttSource(LiveSource):
         try:
             self._client.reconnect()
         except (OSError, ValueError) as error:
-            self._trouble = _said(error)
+            self._note_trouble(_said(error), is_attempt=True)
+
+    def _note_trouble(self, words: str, *, is_attempt: bool = False) -> None:
+        self._trouble = words
+        self.link.failed(words, _hint(words, self._options), is_attempt=is_attempt)
 
     def _serve(self, tap: TappedSocket) -> None:
         """Pass the client library its packets, and keep the connection alive."""
@@ -318,7 +332,7 @@ class MqttSource(LiveSource):
         self, client: Client, data: Any, flags: Any, code: Any, properties: Any
     ) -> None:
         if code.is_failure:
-            self._trouble = str(code)
+            self._note_trouble(str(code), is_attempt=True)
             if not any(word in str(code).lower() for word in _PASSING):
                 names = f"{self._options.user_variable} and {self._options.password_variable}"
                 self._error = self._problem(
@@ -356,7 +370,12 @@ class MqttSource(LiveSource):
         if gone:
             self._must_remember = True
         self._subscribed = tuple(each for each in self._subscribed if each in wanted)
+        self._note_subscribed()
+
+    def _note_subscribed(self) -> None:
         self._is_ready = not self._asked
+        if self._is_ready:
+            self.link.made()
 
     def _on_subscribe(
         self, client: Client, data: Any, number: int, codes: Any, properties: Any
@@ -372,17 +391,32 @@ class MqttSource(LiveSource):
             return
         self._subscribed = (*self._subscribed, asked)
         self._must_remember = True
-        self._is_ready = not self._asked
+        self._note_subscribed()
 
     def _on_disconnect(
         self, client: Client, data: Any, flags: Any, code: Any, properties: Any
     ) -> None:
         lost_by = None if self._client.tap is None else self._client.tap.lost_by
-        self._trouble = f"the connection was lost ({code if lost_by is None else _said(lost_by)})"
+        why = code if lost_by is None else _said(lost_by)
+        self._note_trouble(f"the connection was lost ({why})")
         if getattr(code, "value", 0) == _TAKEN_OVER:
             hint = "give each stream a clientId of its own"
             self._error = self._problem("says that another client has the same name", hint)
 
 
 def _said(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+    # OpenSSL's strerror is the whole text with the place in its source.
+    return getattr(error, "verify_message", "") or getattr(error, "strerror", None) or str(error)
+
+
+def _topics(options: MqttOptions) -> str:
+    names = ", ".join(f"'{topic}'" for topic in options.topics)
+    return f"topic{'s' if len(options.topics) > 1 else ''} {names}"
+
+
+def _hint(words: str, options: MqttOptions) -> str:
+    if "certificate" in words.lower() or "ssl" in words.lower():
+        return "see that caFile has the certificate that signed the broker's own"
+    if options.tls:
+        return "see that it is running, and that this is its port with TLS (url)"
+    return "see that it is running, and that the address is right (url)"

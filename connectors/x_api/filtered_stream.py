@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from connectors import ConnectorError
-from connectors.live import LiveSource
+from connectors.live_source import LiveSource
 from connectors.log.writer import Remembered
+from connectors.source_status import Link
 from connectors.x_api.api import URL, RefusedError, UnreachableError, XApi
 from connectors.x_api.backoff import Backoff
 from connectors.x_api.connection import Connection
@@ -43,6 +44,7 @@ _HINTS = {
     409: "say with the option rules which posts are wanted",
     400: "check the option rules; how rules are built says X's documentation",
 }
+_HINT = "see that the network is there; attempts go on by themselves"
 _log = logging.getLogger(__name__)
 
 
@@ -81,6 +83,12 @@ class FilteredStream(LiveSource):
         self._clock, self._now, self._pause = clock, now, pause
         self._token = Token.of(settings.token_variable)
         self._api = XApi(self._token, settings.url, now=now)
+        self.link = Link(
+            "X",
+            what="post",
+            silence_hint="see that posts match the rules of the stream (rules)",
+            wall_clock=now,
+        )
         self._backoff = Backoff()
         self._recent = RecentIds()
         self._connection: Connection | None = None
@@ -169,6 +177,7 @@ class FilteredStream(LiveSource):
         else:
             self._connected_at = self._heard_at = self._clock()
             self._was_connected, self._is_alive = True, False
+            self.link.made()
             self._lines = LineSplitter()
             self.counts["connected"] += 1
 
@@ -226,7 +235,9 @@ class FilteredStream(LiveSource):
         self._try_later(reason, wait)
 
     def _try_later(self, reason: str, wait: float) -> None:
-        _log.warning("%s; trying again in %.2f s", self._token.hidden_in(reason), wait)
+        said = self._token.hidden_in(reason)
+        self.link.failed(said, _HINT)
+        _log.warning("%s; trying again in %.2f s", said, wait)
         self._try_at = self._clock() + wait
 
     # Posts ------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from connectors.live import LiveSource
+from connectors.live_source import LiveSource
 from connectors.log.writer import Remembered
+from connectors.source_status import Link
 
 SCHEMA = pa.schema([("value", pa.binary())])
 
@@ -27,6 +28,7 @@ class Mailbox(LiveSource):
     schema = SCHEMA
 
     def __init__(self) -> None:
+        self.link = Link("the mailbox")
         self.left: queue.Queue[list[bytes]] = queue.Queue()
         self.acknowledged: list[bytes] = []
         self.remembered: list[tuple[bytes, list[bytes]]] = []
@@ -41,6 +43,7 @@ class Mailbox(LiveSource):
 
     def open(self, remembered: Remembered) -> None:
         self.closed.clear()
+        self.link.made()
         self.remembered.append((remembered.memory, list(values_of(remembered.since))))
 
     def receive(self, wait_seconds: float) -> pa.RecordBatch | None:

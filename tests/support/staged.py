@@ -24,6 +24,7 @@ from acquatop.app.watch.prometheus import Metrics
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.handle import AnswerSignal, RegisteredQuery
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Observer, QueryState, Several
+from acquatop.engine.waiting.kinds import Waiting
 from replica.budget import Budget, Spending
 from tests.support.empty_answer import NOTHING
 from tests.support.worlds import NS, STREAM, catalog_text, query_text
@@ -42,6 +43,7 @@ class StagedEngine:
         self.observer = observer
         self.running: dict[str, RegisteredQuery] = {}
         self.refuses: Exception | None = None
+        self.waits: dict[str, Waiting] = {}
 
     def register(
         self, text: str, *, name: str, file: str, sinks: Sequence[Any], backlog: int
@@ -62,6 +64,9 @@ class StagedEngine:
 
     def _left(self, query: RegisteredQuery) -> None:
         del self.running[query.name]
+
+    def waiting(self) -> dict[str, Waiting]:
+        return self.waits
 
     def give(self, answer: Answer) -> None:
         query = self.running[answer.query]

@@ -25,6 +25,11 @@ def until(happened: Callable[[], bool]) -> None:
     raise AssertionError("it has not happened")
 
 
+def without_waits(said: str) -> str:
+    """Return a standard error without the lines about waits, which a slow machine has, too."""
+    return "".join(line for line in said.splitlines(keepends=True) if ": waiting: " not in line)
+
+
 def offset_at(
     reader: LiveReader, record: int, start: Offset, limit: ReadLimit | None = None
 ) -> Offset:

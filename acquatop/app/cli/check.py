@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acquatop.app.cli.query_files import add_language_options, catalog_of, read_text, write_line
 from acquatop.errors import UserError
 from rspql.compiler import Analysis
+
+if TYPE_CHECKING:
+    from acquatop.catalog.catalog import Catalog
 
 
 def add_parser(verbs: Any) -> None:
@@ -44,9 +47,17 @@ def execute(options: argparse.Namespace) -> int:
             analysis = check_syntax(text, bare_unit=options.unit, file=file)
         else:
             analysis = check_query(text, catalog=catalog, bare_unit=options.unit, file=file)
+            analysis = analysis if catalog is None else _with_samples(analysis, catalog)
         fine = fine and analysis.ok
         _print(analysis, as_json=options.json)
     return 0 if fine else 2
+
+
+def _with_samples(analysis: Analysis, catalog: Catalog) -> Analysis:
+    # Without a catalog, nothing of this is loaded.
+    from acquatop.app.cli.stream_warnings import with_stream_warnings
+
+    return with_stream_warnings(analysis, catalog)
 
 
 def _print(analysis: Analysis, *, as_json: bool) -> None:

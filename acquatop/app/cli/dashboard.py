@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -14,11 +14,12 @@ from rich.live import Live
 from rich.text import Text
 
 from acquatop.answer.answer import Answer
-from acquatop.app.cli.print_answers import clock_text, printable, render
+from acquatop.app.cli.print_answers import printable, render
 from acquatop.app.watch.intake import Intake
 from acquatop.app.watch.rate import Rate
 from acquatop.app.watch.read_progress import StreamReading
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Silent
+from acquatop.instants import day_time_text
 from replica.clocks import Clock
 
 PER_SECOND = 4
@@ -32,14 +33,24 @@ class LiveView(Silent):
     """Observer and answer handler that shows each query's latest answer below a status line.
 
     If not all answers fit, those that came last are shown. ``intake`` is an observer of the same
-    engine, and counts bad items. Use the view as a context manager.
+    engine, and counts bad items. ``waiting`` returns the words about the things that queries wait
+    for. Use the view as a context manager.
 
     A batch or an answer costs O(1). Drawing costs O(lines shown), four times per second.
     """
 
     def __init__(
-        self, console: Console, intake: Intake, *, named: bool, clock: Clock = time.monotonic
+        self,
+        console: Console,
+        intake: Intake,
+        *,
+        named: bool,
+        waiting: Callable[[], str] = lambda: "",
+        clock: Clock = time.monotonic,
+        wall: Clock = time.time,
     ) -> None:
+        self._waiting = waiting
+        self._wall = wall
         self._console = console
         self._intake = intake
         self._named = named
@@ -101,10 +112,15 @@ class LiveView(Silent):
         yield self._picture(options.height or console.height)
 
     def _picture(self, height: int) -> RenderableType:
+        waiting = Text(self._waiting(), "yellow")
+        lines = len(waiting.wrap(self._console, self._console.width)) if waiting else 0
         with self._lock:
-            names = sorted(self._fitting(height - 3), key=self._order.__getitem__)
+            names = sorted(self._fitting(height - 3 - lines), key=self._order.__getitem__)
             parts: list[RenderableType] = [self._status(), Text()]
-            parts += [render(self._answers[name], named=self._named) for name in names]
+            parts[1:1] = [waiting] if waiting else []
+            parts += [
+                render(self._answers[name], named=self._named, wall=self._wall) for name in names
+            ]
             hidden = len(self._answers) - len(names)
             if hidden:
                 parts.insert(
@@ -129,7 +145,8 @@ class LiveView(Silent):
         bad = self._intake.bad_items
         line.append(f" · {bad:,} bad", "yellow") if bad else None
         if self._watermarks:
-            line.append(f" · watermark {clock_text(min(self._watermarks.values()))}")
+            reached = day_time_text(min(self._watermarks.values()), round(1000 * self._wall()))
+            line.append(f" · watermark {reached}")
         if self._last is None:
             line.append(" · no answer yet", "dim")
             line.append(", all items are bad" if self._intake.is_all_bad else "", "yellow")

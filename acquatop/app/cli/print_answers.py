@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from collections.abc import Callable, Mapping
 
 from rdflib import Literal
@@ -15,17 +16,20 @@ from rich.table import Table
 from rich.text import Text
 
 from acquatop.answer.answer import Answer, Row, Status
-from acquatop.instants import instant_text
+from acquatop.instants import span_texts
+from replica.clocks import Clock
 
 _STYLES = {Status.EXACT: "bold green", Status.CERTIFIED: "green", Status.APPROXIMATE: "yellow"}
 
 
-def shower(*, as_json: bool, named: bool = False) -> Callable[[Answer], None]:
+def shower(
+    *, as_json: bool, named: bool = False, wall: Clock = time.time
+) -> Callable[[Answer], None]:
     """Return a function that prints an answer and flushes; ``named`` adds the query to tables."""
     if as_json:
         return _print_json
     console = output_console()
-    return lambda answer: console.print(render(answer, named=named), crop=False)
+    return lambda answer: console.print(render(answer, named=named, wall=wall), crop=False)
 
 
 def output_console() -> Console:
@@ -38,13 +42,17 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def render(answer: Answer, *, named: bool = False) -> Group:
+def render(answer: Answer, *, named: bool = False, wall: Clock = time.time) -> Group:
     """Return an answer as a table, or in the format of its query form, with a summary line.
 
-    ``named`` puts the query's name before it, for several queries on one terminal.
+    ``named`` puts the query's name before it, for several queries on one terminal. Times have a
+    date if that is not the one of ``wall``.
     """
     return Group(
-        _title(answer, named=named), _RESULTS[answer.form](answer), _summary(answer), Text()
+        _title(answer, round(1000 * wall()), named=named),
+        _RESULTS[answer.form](answer),
+        _summary(answer),
+        Text(),
     )
 
 
@@ -123,22 +131,13 @@ def _print_json(answer: Answer) -> None:
     sys.stdout.flush()
 
 
-def _title(answer: Answer, *, named: bool) -> Text:
-    opens, closes = (clock_text(time) for time in (answer.opens_ms, answer.closes_ms))
+def _title(answer: Answer, now_ms: int, *, named: bool) -> Text:
+    opens, closes = span_texts(answer.opens_ms, answer.closes_ms, now_ms)
     nothing = answer.form != "ask" and not answer.rows and not answer.triples
     window = f"window {answer.window}  ({opens}, {closes}]" + ("  no results" if nothing else "")
     return Text.assemble(
         (f"{printable(answer.query)}  " if named else "", "bold cyan"), (window, "bold")
     )
-
-
-def clock_text(time_ms: int) -> str:
-    """Return a time of day, as tables show it.
-
-    >>> clock_text(1_500)
-    '00:00:01.500'
-    """
-    return instant_text(time_ms).partition("T")[2].removesuffix("Z")
 
 
 def _short(term: Identifier) -> str:

@@ -10,17 +10,13 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.control import Control
 from rich.markup import escape
-from rich.segment import ControlType
 from rich.status import Status
-from rich.text import Text
 
+from acquatop.app.cli.status_line import StatusLine
 from acquatop.app.watch.read_progress import StreamReading
 from acquatop.engine.observer import BatchSeen, Silent
 from replica.clocks import Clock
-
-_CLEAR = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 
 
 class LoadingProgress:
@@ -104,49 +100,36 @@ class ReplayProgress(Silent):
         self,
         console: Console | None = None,
         *,
+        line: StatusLine | None = None,
         clock: Clock = time.monotonic,
         seconds_between: float = 0.25,
     ) -> None:
-        self._console = console or Console(stderr=True)
-        self._shown = self._console.is_terminal and not self._console.is_dumb_terminal
+        self.line = line or StatusLine(console)
         self._clock = clock
         self._between = seconds_between
         self._reading = StreamReading(clock=clock)
         self._counting = threading.Lock()
-        self._drawing = threading.Lock()
         self._drawn_at: float | None = None
 
     def batch(self, seen: BatchSeen) -> None:
         """Record a batch; draw the line if it is due and no other output is being printed."""
-        if not self._shown:
+        if not self.line.is_shown:
             return
         with self._counting:
             self._reading.add(seen)
         now = self._clock()
         if self._drawn_at is not None and now - self._drawn_at < self._between:
             return
-        # Printing may block on a slow reader. The stream must not wait for it.
-        if self._drawing.acquire(blocking=False):
-            try:
-                self._draw(now)
-            finally:
-                self._drawing.release()
-
-    def _draw(self, now: float) -> None:
         with self._counting:
             how_far = self._reading.how_far()
-        if how_far is not None:
+        if how_far is not None and self.line.draw(str(how_far)):
             self._drawn_at = now
-            self._console.control(_CLEAR)
-            self._console.print(Text(str(how_far)), end="", no_wrap=True, overflow="ellipsis")
 
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Remove the line while other output is printed; the next batch draws it again."""
-        with self._drawing:
-            if self._drawn_at is not None:
-                self._console.control(_CLEAR)
-                self._drawn_at = None
+        with self.line.aside():
+            self._drawn_at = None
             yield
 
     def __enter__(self) -> Self:
@@ -159,4 +142,4 @@ class ReplayProgress(Silent):
         at: TracebackType | None,
     ) -> None:
         with self.aside():
-            self._shown = False
+            self.line.is_shown = False

@@ -117,22 +117,24 @@ def _record(
     from acquatop.app.cli.bounds import RecordingBounds
     from acquatop.app.cli.progress import LoadingProgress, RecordingProgress
     from acquatop.app.cli.shutdown import Shutdown
+    from acquatop.app.cli.waiting_report import WaitingReport
     from acquatop.engine.engine import Engine
     from acquatop.engine.observer import Several
 
     bounds = RecordingBounds(recording, options.lasts_ms, options.events, options.max_bytes)
     loading = LoadingProgress()
-    with RecordingProgress(lambda: _told(recording)) as progress:
+    with RecordingProgress(lambda: _told(recording)) as progress, WaitingReport() as waiting:
         engine = Engine(
             catalog,
             runtime=options.runtime,
             spark=settings,
             progress=loading,
-            observer=Several([intake, progress, bounds]),
+            observer=Several([intake, waiting, progress, bounds]),
             state=recording.state,
             autostart=False,
             recording=recording,
         )
+        waiting.watch(engine)
         with Shutdown(engine.stop) as ending:
             with loading:
                 engine.register(query, file=options.query)

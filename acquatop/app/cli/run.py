@@ -104,6 +104,7 @@ def execute(options: argparse.Namespace) -> None:
             state=options.state,
             autostart=False,
         )
+        watching.watch(engine)
         with Shutdown(engine.stop, told=watching.stopping) as ending:
             with progress:
                 names = _register(engine, options, sinks)

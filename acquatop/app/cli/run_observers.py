@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import logging
 import os
 import sys
@@ -22,8 +23,12 @@ from acquatop.engine.observer import Observer, Several
 
 if TYPE_CHECKING:
     from acquatop.answer.answer import Answer
+    from acquatop.app.cli.status_line import StatusLine
+    from acquatop.app.cli.waiting_report import WaitingReport
     from acquatop.app.watch.address import ListenAddress
     from acquatop.app.watch.log import Log
+    from acquatop.app.watch.prometheus import Metrics
+    from acquatop.engine.engine import Engine
 
 Show = Callable[["Answer"], None]
 """A function that is called with every answer."""
@@ -65,6 +70,8 @@ class Watching:
         self._resources = ExitStack()
         self._log: Log | None = None
         self._since = time.monotonic()
+        self._metrics: Metrics | None = None
+        self._waiting: WaitingReport | None = None
         self._unusable = Unusable(at_first=not options.until_end, silent=options.log == "-")
         self._stack: list[Observer] = [self._unusable.intake]
 
@@ -80,6 +87,7 @@ class Watching:
             self._open_log(made)
             self._open_metrics(made)
             self._show = self._open_show(made)
+            self._stack.append(made.enter_context(self._report()))
             self._resources = made.pop_all()
         self.observer = Several(self._stack)
         return self
@@ -93,6 +101,33 @@ class Watching:
         if self._log is not None:
             say_end(self._log, self._since, error)
         self._resources.__exit__(kind, error, at)
+
+    def watch(self, engine: Engine) -> None:
+        """Tell what the engine's queries wait for, from now on."""
+        self._report().watch(engine)
+        if self._metrics is not None:
+            self._metrics.watch(engine.waiting)
+
+    @functools.cached_property
+    def _line(self) -> StatusLine:
+        from acquatop.app.cli.status_line import StatusLine
+
+        return StatusLine()
+
+    def _report(self) -> WaitingReport:
+        """Return the report on waits. The live view shows it, or else the line of a terminal."""
+        from acquatop.app.cli.waiting_report import WaitingReport
+        from acquatop.engine.waiting.kinds import UNREACHED, WaitingKind
+
+        if self._waiting is None:
+            silent = self._options.log == "-" or self._is_live()
+            self._waiting = WaitingReport(
+                only=UNREACHED if self._options.until_end else frozenset(WaitingKind),
+                silent=silent,
+                line=None if silent else self._line,
+                log=self._log,
+            )
+        return self._waiting
 
     def check(self) -> None:
         """Raise :class:`~acquatop.app.cli.unusable.NothingUsable` if all items were bad."""
@@ -109,7 +144,7 @@ class Watching:
         from acquatop.app.watch.endpoint import Endpoint
         from acquatop.app.watch.prometheus import Metrics
 
-        metrics = Metrics()
+        metrics = self._metrics = Metrics()
         endpoint = Endpoint(metrics.registry, self._options.metrics)
         made.callback(endpoint.close)
         endpoint.start()
@@ -125,21 +160,26 @@ class Watching:
         if self._is_live():
             from acquatop.app.cli.dashboard import LiveView
 
-            view = LiveView(output_console(), self._unusable.intake, named=self._several)
+            view = LiveView(
+                output_console(),
+                self._unusable.intake,
+                named=self._several,
+                waiting=self._report().text,
+            )
             self._stack.append(view)
             return lambda: view
         plain = (
             shower(as_json=self._options.json, named=self._several) if self._prints() else _nothing
         )
-        if not self._options.until_end:
-            return lambda: contextlib.nullcontext(plain)
-        from acquatop.app.cli.progress import ReplayProgress
+        line = self._line
+        if self._options.until_end:
+            from acquatop.app.cli.progress import ReplayProgress
 
-        progress = made.enter_context(ReplayProgress())
-        self._stack.append(progress)
+            progress = made.enter_context(ReplayProgress(line=line))
+            self._stack.append(progress)
 
         def show(answer: Answer) -> None:
-            with progress.aside():
+            with line.aside():
                 plain(answer)
 
         return lambda: contextlib.nullcontext(show if self._prints() else _nothing)

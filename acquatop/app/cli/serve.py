@@ -99,7 +99,7 @@ def execute(options: argparse.Namespace) -> None:
         error: BaseException | None = None
         try:
             with Unusable(at_first=True, silent=options.log == "-") as unusable:
-                _serve(options, log, unusable)
+                _serve(options, log, unusable, made)
         except BaseException as raised:
             error = raised
             raise
@@ -121,9 +121,12 @@ def _need_packages() -> None:
         )
 
 
-def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> None:
+def _serve(
+    options: argparse.Namespace, log: Log | None, unusable: Unusable, made: ExitStack
+) -> None:
     from acquatop.app.cli.progress import LoadingProgress
     from acquatop.app.cli.shutdown import Shutdown
+    from acquatop.app.cli.waiting_report import WaitingReport
     from acquatop.app.serve.files import allow_files
     from acquatop.app.serve.guard import token_from
     from acquatop.app.serve.http_metrics import Meters
@@ -138,10 +141,13 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
     limits = Limits(queries=options.queries, answers=options.answers).with_texts(options.limit)
     allow_files(limits.connections)
     metrics, progress, settings = Metrics(), LoadingProgress(), spark_settings(options)
-    watching: list[Observer] = [metrics] if log is None else [metrics, log]
+    waiting = made.enter_context(
+        WaitingReport(only_trouble=True, silent=options.log == "-", log=log)
+    )
+    watching: list[Observer] = [metrics, waiting, *([] if log is None else [log])]
 
     def make_engine(ending: Observer) -> Engine:
-        return Engine(
+        engine = Engine(
             load_catalog(options),
             runtime=options.runtime,
             spark=settings,
@@ -150,6 +156,9 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
             state=options.state and options.state / "engine",
             autostart=False,
         )
+        metrics.watch(engine.waiting)
+        waiting.watch(engine)
+        return engine
 
     service = QueryService(
         make_engine,

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import sys
 
+_CLEAR = "\r\x1b[2K"
+
 
 def tell(message: str) -> None:
-    """Print a message; do nothing if there is no standard error."""
+    """Print a message; do nothing if there is no standard error.
+
+    On a terminal it replaces the status line.
+    """
     if sys.stderr is not None:
-        print(f"acquatop: {message}", file=sys.stderr, flush=True)  # noqa: T201
+        clear = _CLEAR if sys.stderr.isatty() else ""
+        print(f"{clear}acquatop: {message}", file=sys.stderr, flush=True)  # noqa: T201

@@ -147,6 +147,7 @@ class Api:
         while True:
             await asyncio.sleep(seconds)
             self._service.tell_items()
+            await asyncio.to_thread(self._service.tell_waits)
 
     # Queries --------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from acquatop import __version__
 from acquatop.app.serve.formats import FORMATS
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.problems import KINDS, MEDIA_TYPE, PREFIX
+from acquatop.engine.waiting.kinds import WaitingKind
 
 _JSON = "application/json"
 Document = dict[str, Any]
@@ -358,7 +359,7 @@ def _schemas() -> Document:
     )
     reference = {
         name: {"$ref": f"#/components/schemas/{name}"}
-        for name in ("Query", "Answer", "Finding", "Term")
+        for name in ("Query", "Answer", "Finding", "Term", "Waiting")
     }
     counts = {"type": "object", "additionalProperties": whole}
     spent = _object("items requests seconds", items=whole, requests=whole, seconds=number)
@@ -397,7 +398,7 @@ def _schemas() -> Document:
             "file ok diagnostics", file=text, ok=flag, diagnostics=_array(reference["Finding"])
         ),
         "Query": _object(
-            "id name state error registered newest streams unanswered text warnings",
+            "id name state error registered newest streams unanswered waiting text warnings",
             id=text,
             name=text,
             state={"type": "string", "enum": ["running", "paused", "failed", "ended"]},
@@ -422,8 +423,16 @@ def _schemas() -> Document:
                     ]
                 },
             ),
+            waiting={"anyOf": [reference["Waiting"], {"type": "null"}]},
             text=text,
             warnings=_array(reference["Finding"]),
+        ),
+        "Waiting": _object(
+            "kind since text remedy",
+            kind={"type": "string", "enum": [str(kind) for kind in WaitingKind]},
+            since={"type": "string", "format": "date-time"},
+            text=text,
+            remedy=_or_null("string"),
         ),
         "Queries": _object("queries", queries=_array(reference["Query"])),
         "Term": _object(

@@ -23,6 +23,7 @@ from acquatop.app.watch.intake import Intake, ItemCounts
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine, RegisteredQuery
 from acquatop.engine.observer import BatchSeen, Observer, QueryState, Silent
+from acquatop.engine.waiting.kinds import Waiting
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.instants import instant_text
 from acquatop.plan.check import check_query, replicas_of, structure_of
@@ -65,6 +66,8 @@ class Served:
         """The reason if it could not even start."""
         self._unanswered: Counter[str] = Counter()
         self._last_unanswered: Unanswered | None = None
+        self.waiting: Waiting | None = None
+        """The thing that it waits for, if it runs, as it was seen last."""
         self.starting = False
         """True while it is being resumed; another change makes it False, and ends that."""
 
@@ -115,6 +118,13 @@ class Served:
             {"iri": name, "items": each.items, "bad": dict(each.bad)} for name, each in came.items()
         ]
 
+    def waits_for(self) -> dict[str, Any] | None:
+        """Return the thing that it waits for, if it runs; with answers only if that is trouble."""
+        waiting = self.waiting  # read once, as another thread may replace it
+        if waiting is None or self.state != "running":
+            return None
+        return waiting.to_json() if self.waits or waiting.is_trouble else None
+
     @property
     def waits(self) -> bool:
         """True if it runs, and has no answer yet."""
@@ -132,6 +142,7 @@ class Served:
             "newest": None if newest is None else newest.id,
             "streams": self.streams(),
             "unanswered": self.unanswered(),
+            "waiting": self.waits_for(),
             "text": registration.text,
             "warnings": list(self.warnings),
         }
@@ -179,6 +190,7 @@ class QueryService:
         self._next_event = round(1_000_000 * wall())
         self.intake = intake or Intake()
         self._told_items: dict[str, list[dict[str, Any]]] = {}
+        self._told_waits: dict[str, dict[str, Any] | None] = {}
         self._engine = make_engine(_Observing(self))
 
     def start(self) -> None:
@@ -516,6 +528,21 @@ class QueryService:
         }
         if changed:
             self._tell("items", {"queries": changed})
+
+    def tell_waits(self) -> None:
+        """Look at the things that queries wait for, and announce those that have changed.
+
+        O(queries). Blocks on the sources' files.
+        """
+        waits = self._engine.waiting()
+        queries = self.queries()
+        for each in queries:
+            each.waiting = waits.get(each.registration.name)
+        now = {each.registration.id: each.waits_for() for each in queries}
+        told, self._told_waits = self._told_waits, now
+        changed = {id: waiting for id, waiting in now.items() if waiting != told.get(id)}
+        if changed:
+            self._tell("waiting", {"queries": changed})
 
     def _announce(self, served: Served) -> None:
         with self._telling:

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from acquatop.answer.unanswered import Unanswered
@@ -18,6 +19,7 @@ from acquatop.app.watch.bounded_labels import BoundedLabels
 from acquatop.app.watch.json_lines import JsonLines
 from acquatop.app.watch.throttled_counter import ThrottledCounter
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
+from acquatop.engine.waiting.kinds import Waiting
 from acquatop.instants import instant_text
 from replica.clocks import Clock
 
@@ -82,15 +84,30 @@ class Log:
             self._lines.write({"time": now, "level": level.name.lower(), "event": event, **facts})
 
     def batch(self, seen: BatchSeen) -> None:
-        """Log late and bad items, and a slow batch; at level debug, every batch."""
+        """Log late and bad items, a standstill and a slow batch; at level debug, every batch."""
         self.say(
             Level.DEBUG, "batch", events=seen.events, watermark_ms=seen.watermark_ms, **_times(seen)
         )
         self._sum("late", seen.stream, "", seen.late)
+        self._sum("repeated", seen.stream, "", seen.repeated)
         for reason, count in seen.bad.items():
             self._sum("bad", seen.stream, reason, count, seen.bad_at.get(reason))
+        self._standstill(seen)
         if seen.seconds >= self._slow and (times := self._due("slow_batch", seen.stream)):
             self.say(Level.WARNING, "slow_batch", events=seen.events, times=times, **_times(seen))
+
+    def _standstill(self, seen: BatchSeen) -> None:
+        still = seen.standstill
+        if still is not None and self._due("standstill", seen.stream):
+            self.say(
+                Level.WARNING,
+                "standstill",
+                stream=seen.stream,
+                watermark_ms=still.watermark_ms,
+                seconds=round(still.seconds, 3),
+                records={str(kind): count for kind, count in still.records.items()},
+                main=str(still.main),
+            )
 
     def answer(self, seen: AnswerSeen) -> None:
         """Log that the remote fails or is back; at level debug, every answer."""
@@ -126,6 +143,11 @@ class Log:
                 message=window.message,
                 times=times,
             )
+
+    def waiting(self, queries: Sequence[str], waiting: Waiting) -> None:
+        """Log the thing that some queries wait for."""
+        level = Level.WARNING if waiting.is_trouble else Level.INFO
+        self.say(level, "waiting", queries=list(queries[:REASONS]), **waiting.to_json())
 
     def kept(self, seen: StateSeen) -> None:
         """Log recovery and damage of the state, and now and then the number of snapshots.
@@ -191,11 +213,13 @@ class Log:
 
 _SUMS = {
     "late": (Level.INFO, "stream", "events"),
+    "repeated": (Level.INFO, "stream", "messages"),
     "bad": (Level.WARNING, "stream", "records"),
     "rejected": (Level.WARNING, "query", "records"),
     "slow_batch": (Level.WARNING, "stream", "times"),
     "remote_failed": (Level.WARNING, "query", "times"),
     "snapshots": (Level.INFO, "stream", "times"),
+    "standstill": (Level.WARNING, "stream", "times"),
     "unanswered": (Level.WARNING, "query", "times"),
 }
 """For each event that is added up: its level, and the fields for its subject and its count."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
@@ -19,7 +19,9 @@ from prometheus_client.metrics import MetricWrapperBase
 from acquatop import __version__
 from acquatop.answer.unanswered import Unanswered
 from acquatop.app.watch.bounded_labels import BoundedLabels
+from acquatop.app.watch.waiting_metric import WaitingMetric
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
+from acquatop.engine.waiting.kinds import Waiting
 from replica.clocks import Clock
 
 _Metric = TypeVar("_Metric", bound=MetricWrapperBase)
@@ -79,6 +81,9 @@ class Metrics:
         self._late = self._counter(
             "late_events", "Events that came too late for every window.", stream
         )
+        self._repeated_messages = self._counter(
+            "repeated_messages", "Messages dropped because they had come already.", stream
+        )
         self._bad = self._counter(
             "bad_events", "Records that could not be used.", ["stream", "reason"]
         )
@@ -91,6 +96,11 @@ class Metrics:
         )
         self._lag = self._gauge(
             "watermark_lag_seconds", "Time of day less the watermark, when asked.", stream
+        )
+        self._standstill = self._gauge(
+            "watermark_standstill_seconds",
+            "How long records have come that do not move the watermark.",
+            stream,
         )
         self._backlog = self._gauge(
             "backlog_bytes", "What the source holds that has not been read.", stream
@@ -169,13 +179,20 @@ class Metrics:
     def _make_query_metrics(self) -> None:
         self._queries = self._gauge("queries", "Queries that run.", [])
         self._states = self._counter("query_changes", "What became of queries.", ["state"])
+        self._waiting = WaitingMetric()
+        self.registry.register(self._waiting)
         self._errors = self._counter("errors", "Errors of streams, queries and sinks.", ["kind"])
+
+    def watch(self, waiting: Callable[[], Mapping[str, Waiting]]) -> None:
+        """Count the queries by the thing that they wait for, as the function says."""
+        self._waiting.waiting = waiting
 
     def batch(self, seen: BatchSeen) -> None:
         """Count a batch."""
         stream = seen.stream
         self._events.labels(stream).inc(seen.events)
         self._late.labels(stream).inc(seen.late)
+        self._repeated_messages.labels(stream).inc(seen.repeated)
         self._count_reasons(self._bad, self._bad_reasons, stream, seen.bad)
         self._batch.labels(stream).observe(seen.seconds)
         for phase, seconds in (
@@ -186,6 +203,8 @@ class Metrics:
             self._phase.labels(stream, phase).observe(seconds)
         if seen.watermark_ms is not None:
             self._show_watermark(stream, seen.watermark_ms / 1000)
+        still = seen.standstill
+        self._standstill.labels(stream).set(0.0 if still is None else still.seconds)
         if seen.backlog_bytes is not None:
             self._backlog.labels(stream).set(seen.backlog_bytes)
         if seen.done is not None and seen.total:

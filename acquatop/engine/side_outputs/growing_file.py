@@ -64,8 +64,14 @@ class SideOutputFile:
                 yield line
 
     def state(self) -> dict[str, Any]:
-        """Return the file's path and length."""
-        return {"path": str(self._path), "length": self._length}
+        """Return the file's path and length.
+
+        Before :meth:`begin` that is what others have left there: nothing has been appended yet.
+        """
+        length = self._length
+        if length is None:
+            length = self._path.stat().st_size if self._path.exists() else 0
+        return {"path": str(self._path), "length": length}
 
     def resume(self, state: Mapping[str, Any] | None) -> None:
         """Resume from a state, unless it is that of another file."""

@@ -231,9 +231,8 @@ class StateDirectory:
             except Damaged as damage:
                 problems.append(str(damage))
                 continue
-            return Recovered(
-                parts, self._read_journal(number, numbers), self._say_used(number, problems)
-            )
+            entries = self._read_journal(number, numbers)
+            return Recovered(parts, entries, self._say_used(number, problems))
         raise EnvironmentProblem(
             f"{self.path}: no snapshot is whole: {'; '.join(problems)}\n"
             "  hint: put back these files from a copy, or delete the directory to begin anew"
@@ -262,11 +261,12 @@ class StateDirectory:
         return entries
 
     def _say_used(self, number: int, problems: Sequence[str]) -> str | None:
-        if not problems:
-            return None
-        return (
-            f"{self.path}: {'; '.join(problems)}; {snapshot_name(number)} and its journal are used"
-        )
+        said = []
+        if problems:
+            said.append(f"{'; '.join(problems)}; {snapshot_name(number)} and its journal are used")
+        if self._journal is not None and self._journal.problem is not None:
+            said.append(self._journal.problem)
+        return f"{self.path}: {'; '.join(said)}" if said else None
 
     def _set_aside(self) -> None:
         """Rename damaged files, so that they are not used if they become readable again."""

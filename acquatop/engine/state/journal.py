@@ -42,6 +42,8 @@ class Journal:
         self._file: int | None = None
         self._end = 0
         self._count = 0
+        self.problem: str | None = None
+        """Description of an end that was read and is not merely unfinished."""
         self._clean = False
         """True if the last append succeeded: then the file's name is on the disk, too."""
 
@@ -104,6 +106,11 @@ class Journal:
             )
         self._end = end if entries else 0
         self._count = len(entries)
+        if not _is_unfinished(content[end:]):
+            self.problem = (
+                f"{self._name} ends at byte {end} with what was never written so (damage, or a "
+                f"loss of power); the {len(entries)} entries before it are used"
+            )
         return entries
 
     def _entry_at(self, content: bytes, start: int) -> _Entry | None:
@@ -131,6 +138,20 @@ class Journal:
                 return True
             start += 1
         return False
+
+
+def _is_unfinished(rest: bytes) -> bool:
+    """Return True if bytes are the beginning of an entry, as a killed writer leaves it.
+
+    Zeros are what a loss of power may leave.
+    """
+    if not rest.strip(b"\0") or len(rest) < _FIRST:
+        return True
+    head, behind = rest[: _HEAD.size], rest[_HEAD.size : _FIRST]
+    if _CHECK.unpack(behind) != (zlib.crc32(head),):
+        return False
+    length: int = _HEAD.unpack(head)[3]
+    return len(rest) < _FIRST + length
 
 
 def _encode(number: int, place: int, parts: Mapping[str, bytes]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,9 +40,13 @@ class ManifestEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Texts by name, including dropped ones that a snapshot may still contain."""
+    """Texts by name, including dropped ones that a snapshot may still contain.
+
+    Earlier versions wrote it without a checksum.
+    """
 
     entries: Mapping[str, ManifestEntry]
+    has_checksum: bool = True
 
     def agreed(self, wanted: Mapping[str, str], snapshots: list[int], path: Path) -> Manifest:
         """Return the manifest for the wanted texts; raises :class:`UserError` if one has changed.
@@ -88,7 +93,9 @@ class Manifest:
     def write(self, folder: Folder) -> None:
         """Write it atomically: a crash leaves the old one or the new one."""
         entries = {name: _to_json(entry) for name, entry in sorted(self.entries.items())}
-        content = json.dumps({"format": FORMAT, "entries": entries}, indent=2, ensure_ascii=False)
+        document = {"format": FORMAT, "entries": entries}
+        document["checksum"] = _checksum(document)
+        content = json.dumps(document, indent=2, ensure_ascii=False)
         # Texts may contain lone surrogates, which UTF-8 does not allow.
         write_file(folder, UNFINISHED + MANIFEST, [content.encode("utf-8", "surrogatepass"), b"\n"])
         folder.rename(UNFINISHED + MANIFEST, MANIFEST)
@@ -104,16 +111,21 @@ def _to_json(entry: ManifestEntry) -> dict[str, Any]:
 def _parse(content: bytes, path: Path) -> Manifest:
     try:
         parsed = json.loads(content.decode("utf-8", "surrogatepass"))
+        checksum = parsed.pop("checksum", None)
+        # Before anything is concluded from the content, also from the version.
+        if checksum is not None and checksum != _checksum(parsed):
+            raise ValueError("its checksum does not match")
         version = int(parsed["format"])
         if version <= FORMAT:
             entries = {
                 str(name): ManifestEntry(str(each["text"]), each.get("dropped_after"))
                 for name, each in _items(parsed)
             }
-            return Manifest(entries)
+            return Manifest(entries, checksum is not None)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        said = error if isinstance(error, ValueError) else "it is not what is written there"
         raise EnvironmentProblem(
-            f"{path} is damaged: {type(error).__name__}: {error}\n"
+            f"{path} is damaged: {said}\n"
             "  hint: put back a copy of it, or delete the directory to begin anew"
         ) from error
     raise EnvironmentProblem(
@@ -121,6 +133,11 @@ def _parse(content: bytes, path: Path) -> Manifest:
         f"knows {FORMAT})\n"
         "  hint: use that version, or another directory"
     )
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    """Return the checksum of a manifest's values, however they are laid out."""
+    return f"{zlib.crc32(json.dumps(document, sort_keys=True).encode()):08x}"
 
 
 def _items(parsed: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

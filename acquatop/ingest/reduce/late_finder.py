@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,30 @@ def are_late(windows: Windows, last: int, times: IntArray) -> BoolArray:
     firsts, lasts = windows.spans(times)
     late: BoolArray = (firsts <= lasts) & (firsts <= last)
     return late
+
+
+class AnsweredSoFar(NamedTuple):
+    """Windows of a query: the last that has closed, and the next to answer, None while unknown."""
+
+    windows: Windows
+    closed: int | None
+    next: int | None = None
+
+    def miss(self, times: IntArray) -> BoolArray:
+        """Return a mask of the times of which a window has closed.
+
+        While none has closed, these are the times in windows before the first that is answered.
+
+        >>> AnsweredSoFar(Windows(9, 3, 0), None, 1).miss(np.array([3, 4, 12])).tolist()
+        [True, False, False]
+        """
+        if self.closed is not None:
+            return are_late(self.windows, self.closed, times)
+        if self.next is None:
+            return np.zeros(len(times), dtype=np.bool_)
+        firsts, lasts = self.windows.spans(times)
+        missed: BoolArray = (firsts <= lasts) & (lasts < self.next)
+        return missed
 
 
 @dataclass(frozen=True)

@@ -195,9 +195,9 @@ def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
     service = bound.service
     assert service is not None
     refresh, items = service.refresh, _ALL if setting.is_unlimited else setting.budget
-    budget = Budget(
-        items, max(refresh.budget.requests, -(-items // service.block_size)), refresh.budget.seconds
-    )
+    given = refresh.budget
+    needed = items if given.requests >= given.items else -(-items // service.block_size)
+    budget = Budget(items, max(given.requests, needed), given.seconds)
     refill = refresh.refill or setting.is_plain
     refresh = replace(
         refresh, policy=setting.policy, n=setting.n, chooses_n=False, budget=budget, refill=refill

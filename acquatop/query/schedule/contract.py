@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
-from acquatop.windows import Windows
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 
 DueT = TypeVar("DueT")
 
@@ -25,8 +25,8 @@ class Schedule(ABC, Generic[DueT]):
         """Close of the next window; None while none has begun."""
 
     @abstractmethod
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the windows on a stream, each with the last that has closed."""
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
+        """Return the windows on a stream, and how far each are answered."""
 
     @abstractmethod
     def end(self, stream: str) -> float:
@@ -51,5 +51,7 @@ class Schedule(ABC, Generic[DueT]):
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the close of the next window on a stream after a time; None without windows."""
-        closes = (each.bounds(each.first(time_ms + 1))[1] for each, _ in self.windows(stream))
+        closes = (
+            each.windows.bounds(each.windows.first(time_ms + 1))[1] for each in self.windows(stream)
+        )
         return min(closes, default=None)

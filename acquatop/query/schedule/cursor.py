@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.query.contract import MAX_EMPTY_WINDOWS
 from acquatop.query.counters import WindowCounters
 from acquatop.windows import Windows
@@ -20,6 +21,11 @@ class Cursor:
         """Next window; None while it is not known."""
         self.closed: int | None = None
         """Last window that has closed."""
+
+    @property
+    def answered(self) -> AnsweredSoFar:
+        """Windows, and how far they are answered."""
+        return AnsweredSoFar(self.windows, self.closed, self.next)
 
     @property
     def next_close_ms(self) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.query.schedule.contract import Schedule
 from acquatop.query.schedule.cursor import Cursor
 from acquatop.windows import Windows
@@ -33,9 +34,9 @@ class EveryPosition(Schedule[range]):
         """Position after which the next window opens."""
         return self._cursor.windows.bounds(self.next)[0]
 
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the windows over positions, and the last that has closed."""
-        return [(self._cursor.windows, self._cursor.closed)]
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
+        """Return the windows over positions, and how far they are answered."""
+        return [self._cursor.answered]
 
     def end(self, stream: str) -> float:
         """Return minus infinity: no element closes a window that is not full."""

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.query.schedule.cursor import Cursor
 from acquatop.query.schedule.non_empty_windows import NonEmptyWindows
 from acquatop.query.schedule.windows import WindowSchedule
@@ -25,9 +26,9 @@ class OneWindow(WindowSchedule):
         """Next window to answer, and the last that has closed."""
         return self._occupancy.cursor
 
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the windows, and the last that has closed."""
-        return [(self.cursor.windows, self.cursor.closed)]
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
+        """Return the windows, and how far they are answered."""
+        return [self.cursor.answered]
 
     def note(self, panes: IntArray, earliest_ms: int | None) -> None:
         """Note the panes that hold new records, and the time of the earliest."""

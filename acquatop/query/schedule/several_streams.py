@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.query.schedule.windows import ScheduledWindow, WindowSchedule
-from acquatop.windows import Windows
 
 
 class SeveralStreams(WindowSchedule):
@@ -29,10 +29,9 @@ class SeveralStreams(WindowSchedule):
         """Return the positions of the windows on a stream."""
         return [at for at, each in enumerate(self._streams) if each == stream]
 
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the windows on a stream, each with the last that has closed."""
-        cursors = (self._scheduled[at].cursor for at in self.positions(stream))
-        return [(cursor.windows, cursor.closed) for cursor in cursors]
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
+        """Return the windows on a stream, and how far each are answered."""
+        return [self._scheduled[at].cursor.answered for at in self.positions(stream)]
 
     def start_after(self, after_ms: Mapping[str, int]) -> None:
         """Begin with windows that open at a stream's time or after it."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from acquatop.answer.answer import Answer
 from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.shared_best import SharedBest, SharedRequirements, panes_of, scored_of
 from acquatop.plan.bind import Bound, BoundQuery
 from acquatop.query.contract import Sizes, Tick
@@ -23,7 +24,6 @@ from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.periodic_times import BEFORE_ALL, PeriodicTimes
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.snapshot import pack_parts, unpack_parts
-from acquatop.windows import Windows
 from replica.clocks import Clock
 
 _LOG_ROOM = 4_096
@@ -57,7 +57,7 @@ class SharedEvaluation:
     def slide_ms(self) -> int:
         """Shortest slide."""
         return min(
-            (windows.slide_ms for windows, _ in self._schedule.windows(self._bound.stream.iri)),
+            (each.windows.slide_ms for each in self._schedule.windows(self._bound.stream.iri)),
             default=self._bound.windows.slide_ms,
         )
 
@@ -188,8 +188,8 @@ class SharedEvaluation:
 
     # State ----------------------------------------------------------------------------------------
 
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the members' windows, each with the last that has closed."""
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
+        """Return the members' windows, and how far each are answered."""
         return self._schedule.windows(stream)
 
     def due_after(self, stream: str, time_ms: int) -> int | None:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.shared_best import Panes
 from acquatop.ingest.scoring import BoolArray
 from acquatop.query.counters import WindowCounters
@@ -179,10 +180,9 @@ class PerMember(Schedule[int]):
         """Close of the next window of any member; None while none has begun."""
         return self._plan.next_close
 
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the members' windows, each with the last that has closed."""
-        cursors = (member.cursor for member in self.members.values())
-        return [(cursor.windows, cursor.closed) for cursor in cursors]
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
+        """Return the members' windows, and how far each are answered."""
+        return [member.cursor.answered for member in self.members.values()]
 
     def begin(self, watermark_ms: float) -> None:
         """Find the first windows of members, once they are certain."""

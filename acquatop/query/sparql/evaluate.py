@@ -22,6 +22,7 @@ from acquatop.query.sparql.engine import Graphs, SparqlEngine
 from acquatop.query.sparql.template import construct, variables_of
 from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.total_order import totally_ordered
+from acquatop.query.sparql.zero_length import with_zero_lengths
 from replica.terms import is_blank
 from rspql import ast
 from rspql.ast import rewritten
@@ -89,7 +90,7 @@ class Evaluator:
             for part in remotes
         }
         self._select = totally_ordered(
-            _as_select(query), self._visible, always=self.form == "select"
+            with_zero_lengths(_as_select(query)), self._visible, always=self.form == "select"
         )
         self._names = self._visible(self._select)
         self._sources: dict[tuple[str, ast.Group], ast.Query] = {}
@@ -122,7 +123,8 @@ class Evaluator:
         Its sub-selects are cut as in the query itself.
         """
         if (key, source) not in self._sources:
-            query = ast.Query(ast.Select((ast.Variable(key),), "DISTINCT"), source)
+            keys = ast.Query(ast.Select((ast.Variable(key),), "DISTINCT"), source)
+            query = with_zero_lengths(keys)
             self._sources[key, source] = totally_ordered(query, self._visible, always=False)
         return self._sources[key, source]
 

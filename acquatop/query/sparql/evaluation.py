@@ -19,6 +19,7 @@ from acquatop.answer.unanswered import Unanswered
 from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS
 from acquatop.errors import EvaluationError, EvaluationLost
 from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.ingest.terms import iri_to_rdflib, to_rdflib
 from acquatop.plan.bind import Bound, BoundWindowed
@@ -37,7 +38,6 @@ from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.service_join import ReplicaJoin
 from acquatop.refresh.service_refresh import RefreshResult, ServiceRefresh
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
-from acquatop.windows import Windows
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
@@ -161,8 +161,8 @@ class SparqlEvaluation:
         """
         yield from self._answers(self._schedule.end(stream), self._clock(), math.inf)
 
-    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the windows on a stream, each with the last that has closed."""
+    def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
+        """Return the windows on a stream, and how far each are answered."""
         return self._schedule.windows(stream)
 
     # Snapshots ------------------------------------------------------------------------------------

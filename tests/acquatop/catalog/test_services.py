@@ -60,6 +60,7 @@ def test_a_sparql_service_needs_an_address_and_a_budget_only() -> None:
         None,
     )
     assert (service.refresh.bank, service.refresh.ledger) == (NOTHING, None)
+    assert service.refresh.budget == Budget(items=3, requests=3, seconds=1.0)
 
 
 def test_everything_that_can_be_said_is_read() -> None:

@@ -174,6 +174,19 @@ def test_the_file_is_as_long_as_the_state_knows(folder: Path) -> None:
         SideOutputFile(str(folder), what="bad items", key="dead_letters").begin()
 
 
+def test_a_state_from_before_the_first_item_knows_the_length_too(folder: Path) -> None:
+    path = folder / "bad"
+    path.write_bytes(b"of others\n")
+    first = SideOutputFile(str(path), what="bad items", key="dead_letters")
+    state = first.state()
+    first.begin()
+    first.append([b"one\n"], durable=True)
+    again = SideOutputFile(str(path), what="bad items", key="dead_letters")
+    again.resume(state)
+    again.begin()
+    assert path.read_bytes() == b"of others\n"
+
+
 scraps = st.one_of(
     st.binary(max_size=24).filter(lambda line: b"\n" not in line),
     st.text('{}[]",:1atn\\u ', max_size=20).map(str.encode),

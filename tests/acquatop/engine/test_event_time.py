@@ -59,7 +59,12 @@ TENS = "[RANGE 10s STEP 10s]"
 
 
 def catalog(
-    folder: Path, *, arrivals: str = "distinct", options: str = "", **extra: str
+    folder: Path,
+    *,
+    arrivals: str = "distinct",
+    options: str = "",
+    start: str = "start_ms = 0",
+    **extra: str,
 ) -> Catalog:
     """Return two streams; ``extra`` is what is said of each besides."""
     text = ""
@@ -68,7 +73,7 @@ def catalog(
             [streams."{NS}{name}"]
             connector = "lines"
             arrivals = "{arrivals}"
-            start_ms = 0
+            {start}
             {extra.get(name, "")}
             [streams."{NS}{name}".options]
             path = "{folder}/{name}"
@@ -188,6 +193,13 @@ class Desk(Silent):
         parts = [list(job([rows(lines[at::partitions])])) for at in range(partitions)]
         driver.take(Batch({"batch": 0}, parts))
         return [answer.closes_ms for answer in self.answers[before:]]
+
+    def feed_cut(self, stream: str, partitions: Sequence[Sequence[int]]) -> None:
+        """Hand in a batch with the times of each partition."""
+        driver = self.streams[stream]
+        job = driver.job()
+        lines = [[line(at, f"s{next(self.subjects)}") for at in each] for each in partitions]
+        driver.take(Batch({"batch": 0}, [list(job([rows(each)])) for each in lines if each]))
 
     def wait(self, seconds: float, stream: str = "a") -> list[int]:
         """Let the clock go on, and then a stream's time; return the same."""
@@ -606,6 +618,11 @@ class Carried:
     def stop(self) -> None:
         pass
 
+    tells_status = False
+
+    def status(self) -> None:
+        """Return None: there is no source."""
+
     def forget(self, position: Position) -> None:
         pass
 
@@ -643,6 +660,58 @@ def test_late_records_are_counted_once_however_many_queries_miss_them(folder: Pa
     assert desk.seen[-1].late == 2
     times = [json.loads(text)["time"] for text in (folder / "late").read_text().splitlines()]
     assert sorted(times) == [9_000, 12_000]
+
+
+def test_a_late_record_makes_no_other_record_of_its_batch_late(tmp_path: Path) -> None:
+    """A source cuts what is in order into partitions; the first goes on while the others wait."""
+    times = [at * 1_000 for at in range(40)]
+    times[12] = 500
+    desk = Desk(catalog(tmp_path, arrivals="all", a='late = "late"'))
+    desk.register(WHOLE.format(window=TENS))
+    desk.feed_cut("a", [times[:20], times[20:30], times[30:]])
+    desk.feed("a", 60_000)
+    assert [seen.late for seen in desk.seen] == [1, 0]
+    assert [len(answer.rows) for answer in desk.answers[:4]] == [10, 9, 10, 9]
+    assert json.loads((tmp_path / "late").read_text())["time"] == 500
+
+
+@settings(max_examples=60)
+@given(
+    partitions=st.lists(st.lists(st.integers(0, 90), max_size=8), min_size=1, max_size=4),
+    shape=st.sampled_from([(20, 10), (10, 10)]),
+    start=st.sampled_from(["start_ms = 0", ""]),
+    query=st.sampled_from([(WHOLE, "all"), (WHOLE, "latest")]),
+)
+def test_each_record_is_in_its_windows_or_late_however_partitions_run_apart(
+    tmp_path_factory: pytest.TempPathFactory,
+    partitions: list[list[int]],
+    shape: tuple[int, int],
+    start: str,
+    query: tuple[str, str],
+) -> None:
+    (width, slide), (text, arrivals) = shape, query
+    folder = tmp_path_factory.mktemp("apart")
+    desk = Desk(catalog(folder, arrivals=arrivals, a='late = "late"', start=start), live=False)
+    desk.register(text.format(window=f"[RANGE {width}ms STEP {slide}ms]"))
+    desk.feed_cut("a", partitions)
+    desk.feed("a", 1_000)
+    desk.streams["a"].end(None)
+    kept = [json.loads(line) for line in (folder / "late").read_text().splitlines()]
+    shown = {str(row.bindings["s"]) for answer in desk.answers for row in answer.rows}
+    late = {NS + json.loads(each["record"])["s"] for each in kept}
+    assert len(kept) == len(late) == sum(seen.late for seen in desk.seen)
+    # The first window of an aligned stream is known only once time has passed its first record.
+    before_all = {0} if start else set[int]()
+    sent = {
+        f"{NS}s{at}": time for at, time in enumerate(time for each in partitions for time in each)
+    }
+    assert {each for each in sent if sent[each] not in before_all} <= shown | late
+    windows = Windows(width, slide, 0 if start else None)
+    reached = [max(each[:at], default=-1) for each in partitions for at in range(len(each))]
+    for at, (subject, time) in enumerate(sent.items()):
+        if subject in late:
+            # A record before it in its own partition has closed the window.
+            assert windows.bounds(windows.first(time))[1] < reached[at]
 
 
 def test_what_is_late_stands_in_the_file_as_it_came(folder: Path) -> None:

@@ -344,8 +344,8 @@ def test_the_command_line_shows_the_first_and_the_last_millisecond_and_goes_on(
         assert windows[0]["opens"] == "0000-12-31T23:51:00.000Z"
         assert windows[-1]["closes"] == "10000-01-01T00:06:00.000Z"
     else:
-        assert "(23:51:00.000, 00:00:00.000]" in written[0]
-        assert "(23:57:00.000, 00:06:00.000]" in written[1]
+        assert "(0000-12-31 23:51:00, 0001-01-01 00:00:00]" in written[0]
+        assert "(9999-12-31 23:57:00, 10000-01-01 00:06:00]" in written[1]
 
 
 def test_bounds_fit_into_64_bits_whatever_the_window() -> None:

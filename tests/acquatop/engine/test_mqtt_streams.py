@@ -19,11 +19,14 @@ from pyspark.sql import SparkSession
 
 from acquatop.answer.sinks import open_sink
 from acquatop.engine.engine import Engine
+from acquatop.engine.observer import BatchSeen, Silent
 from connectors.log.folder import LogFolder
 from tests.support.connector_examples import example_of
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto
 from tests.support.mqtt.proxy import Proxy, Way
 from tests.support.mqtt.publisher import Publisher
+from tests.support.simulation.recorded import Run, judge_recorded, write_history
+from tests.support.simulation.scenario import NS, QuerySpec, Record, StreamSpec
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(
@@ -151,6 +154,29 @@ def test_every_message_counts_once_when_engine_broker_and_network_are_killed(
         engine.wait()
         proxy.close()
     assert answered(answers) == expected(said)
+    history = tmp_path / "history.ndjson"
+    write_history(history, history_of(said, answers.read_bytes()))
+    verdict = judge_recorded(history)
+    assert verdict.problems == []
+    assert verdict.judged["exact"] == len(expected(said))
+    assert verdict.checks["no window is left out"] == 1
+
+
+def history_of(count: int, lines: bytes) -> Run:
+    """Return what is known of a run: the readings of machines, counted by window."""
+    readings = tuple(
+        Record(b"", 0.0, 1_000 + at * 10, at, f"m{at % MACHINES}", 1) for at in range(count)
+    )
+    query = QuerySpec("query", "sums", ("plant",), 1_000, 1_000, k=9)
+    return Run(
+        recording=False,
+        streams=[StreamSpec("plant", "distinct", 0, None, readings)],
+        queries=[query],
+        names={"query": {"m": "s", "n": "count"}},
+        prefix={"m": f"{NS}user/"},
+        killed=["engine", "network", "engine and broker", "network"],
+        holds={"lines/query.ndjson": lines},
+    )
 
 
 def has_records(log: Path) -> bool:
@@ -177,12 +203,50 @@ def test_a_log_does_not_fill_up_while_no_window_closes(broker: Mosquitto, tmp_pa
             until(lambda: publisher.publish([("big", message)] * 5) or is_past(40))
 
 
+class RepeatedMessages(Silent):
+    """Observer that counts the messages that a source has dropped."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def batch(self, seen: BatchSeen) -> None:
+        self.count += seen.repeated
+
+
+def known_by_id(port: int, folder: Path) -> str:
+    """Return a catalog in which messages are known by their field ``id``."""
+    catalog = CATALOG.format(port=port, folder=folder)
+    return catalog.replace("quietMs", 'messageId = "field:id"\nquietMs')
+
+
+def test_messages_that_are_published_twice_count_once_if_they_have_ids(
+    broker: Mosquitto, tmp_path: Path
+) -> None:
+    (tmp_path / "catalog.toml").write_text(known_by_id(broker.port, tmp_path))
+    answers, seen = tmp_path / "answers.ndjson", RepeatedMessages()
+    with (
+        closing(open_sink(f"canonical:{answers}")) as sink,
+        Engine.from_catalog(tmp_path / "catalog.toml", runtime="local", observer=seen) as engine,
+        closing(Publisher(broker.port)) as publisher,
+    ):
+        engine.register(QUERY, name="q", sinks=[sink])
+        engine.start()
+        until(lambda: publisher.publish([("plant/none", b"{}")]) or has_records(tmp_path / "log"))
+        for _ in range(2):
+            publisher.publish(readings(0, 100))
+        publisher.publish(readings(100, 250))
+        until(lambda: set(answered(answers)) >= set(expected(250)))
+    assert answered(answers) == expected(250)
+    assert seen.count == 100
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_an_engine_on_spark_goes_on_behind_what_it_has_counted(
     broker: Mosquitto, spark: SparkSession, tmp_path: Path
 ) -> None:
-    (tmp_path / "catalog.toml").write_text(CATALOG.format(port=broker.port, folder=tmp_path))
+    (tmp_path / "catalog.toml").write_text(known_by_id(broker.port, tmp_path))
+    seen = RepeatedMessages()
     answers, log = tmp_path / "answers.ndjson", LogFolder(tmp_path / "log")
 
     @contextmanager
@@ -190,7 +254,7 @@ def test_an_engine_on_spark_goes_on_behind_what_it_has_counted(
         with (
             closing(open_sink(f"canonical:{answers}")) as sink,
             Engine.from_catalog(
-                tmp_path / "catalog.toml", spark=spark, state=tmp_path / "state"
+                tmp_path / "catalog.toml", spark=spark, state=tmp_path / "state", observer=seen
             ) as engine,
         ):
             engine.register(QUERY, name="q", sinks=[sink])
@@ -207,9 +271,11 @@ def test_an_engine_on_spark_goes_on_behind_what_it_has_counted(
         publisher.publish(readings(350, 400))
         before = log.released()
         with running():
-            publisher.publish(readings(400, 650))
+            # Some of them for the second time, as after a broker went back to an older copy.
+            publisher.publish(readings(300, 650))
             until(lambda: set(answered(answers)) >= set(expected(650)))
     assert answered(answers) == expected(650)
+    assert seen.count == 100
     # The engine lets go of what it has counted and kept; Spark, which commits batches, of nothing.
     after = log.released()
     assert before is not None

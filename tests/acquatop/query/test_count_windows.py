@@ -356,7 +356,7 @@ def test_what_comes_too_late_has_no_position_and_makes_those_windows_uncertain_t
     ]
     assert second[0].reason == "something that belongs into a window came too late"
     assert [answer.counts.late for answer in second] == [1, 0, 0]
-    assert query.windows(STREAM)[0][1] is not None
+    assert query.windows(STREAM)[0].closed is not None
 
 
 def test_elements_count_from_the_streams_start_or_from_when_a_query_came() -> None:

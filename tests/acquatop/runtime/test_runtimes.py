@@ -23,6 +23,7 @@ from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import RUNTIMES, Batch
 from acquatop.runtime import spark as spark_runtime
 from acquatop.runtime.spark import SparkCarrier, SparkRuntime
+from connectors import ConnectorError
 from examples.oxigraph import OxigraphServer
 from tests.support.windowed import Record
 from tests.support.windowed import catalog as two_streams
@@ -345,6 +346,22 @@ def test_what_ends_a_stream_early_is_raised_where_answers_are_awaited(
     next(iter(query))
     (tmp_path / "events" / "0.ndjson").write_bytes(b"")
     with pytest.raises(Exception, match="has shrunk"):
+        list(query)
+
+
+def test_a_file_that_another_one_replaces_is_said_with_a_remedy(
+    open_engine: Open, runtime: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "events" / "0.ndjson"
+    write(tmp_path, [event.line() for event in some_events()])
+    query = open_engine(runtime, until_end=False).register(query_text())
+    next(iter(query))
+    (tmp_path / "new").write_bytes(file.read_bytes().replace(b"u1", b"u2"))
+    (tmp_path / "new").rename(file)
+    with pytest.raises(
+        (ConnectorError, EnvironmentProblem),
+        match=r"0\.ndjson is not what has been read of it: [^\n]*\n  hint: put back what was read",
+    ):
         list(query)
 
 

@@ -8,7 +8,6 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 
@@ -17,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors import ConnectorError
+from connectors.log.blocks import encode_block
 from connectors.log.folder import LogFolder
 from connectors.log.position import Position
 from connectors.log.reader import LogReader
@@ -83,8 +83,9 @@ def test_it_holds_what_was_written_whatever_happens(data: st.DataObject) -> None
                     last = folder.segment(folder.segments()[-1])
                     writer.close()
                     with last.open("ab") as file:
-                        torn = data.draw(st.binary(min_size=1, max_size=40))
-                        file.write(torn)
+                        block = b"".join(map(bytes, encode_block(number, records([b"torn"]))))
+                        cut = data.draw(st.integers(1, len(block) - 1))
+                        file.write(data.draw(st.sampled_from([block[:cut], bytes(cut)])))
                     writer = opened(folder)
                 case _:
                     writer.close()
@@ -175,7 +176,7 @@ def test_a_copy_of_the_process_does_not_hold_the_lock(folder: LogFolder) -> None
         os.waitpid(child, 0)
 
 
-def test_every_changed_byte_is_noticed_or_cut_off_as_torn(folder: LogFolder) -> None:
+def test_every_changed_byte_is_noticed(folder: LogFolder) -> None:
     writer = opened(folder)
     values = [b"one", b"two", b"three"]
     for value in values:
@@ -190,9 +191,46 @@ def test_every_changed_byte_is_noticed_or_cut_off_as_torn(folder: LogFolder) -> 
         )
         with pytest.raises(ConnectorError, match=r"(damaged|records of another kind)[^~]*hint: "):
             read(folder, Position(folder.log, 0, 0, 0), end)
-        # Damage to the last block looks like one that was not finished.
-        with suppress(ConnectorError), closing(opened(folder)) as writer:
-            assert list(values_of(writer.remembered.since)) == values[:2]
+        with pytest.raises(ConnectorError, match=rf"{path} is damaged[^~]*hint: put it back"):
+            opened(folder)
+        assert path.stat().st_size == len(content)
+
+
+def test_a_changed_bit_in_the_notes_of_a_log_loses_nothing(
+    folder: LogFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = opened(folder)
+    writer.append(records([b"one", b"two"]))
+    folder.release(Position(folder.log, 1, 0, 0))
+    writer.close()
+    random = Random(3)
+    for name in ("log.json", "released.json"):
+        path = folder.path / name
+        content = path.read_bytes()
+        for at in range(len(content)):
+            changed = bytearray(content)
+            changed[at] ^= 1 << random.randrange(8)
+            path.write_bytes(changed)
+            again = LogFolder(folder.path)
+            assert again.log == folder.log, at
+            assert again.released() == Position(folder.log, 1, 0, 0), at
+        assert [each for each in caplog.messages if f"{path} is damaged: its other" in each]
+        for wrong in (content[: len(content) // 3], b"x" * len(content)):
+            path.write_bytes(wrong)
+            with pytest.raises(ConnectorError, match=rf"{path} is damaged\n  hint: put it back"):
+                LogFolder(folder.path).released()
+        path.write_bytes(content)
+
+
+def test_notes_of_earlier_versions_are_read(folder: LogFolder) -> None:
+    (folder.path / "log.json").write_text('{"version": 1, "log": "ab"}')
+    (folder.path / "released.json").write_text(
+        '{"log": "ab", "record": 7, "segment": 0, "byte": 9}'
+    )
+    again = LogFolder(folder.path)
+    assert (again.log, again.released()) == ("ab", Position("ab", 7, 0, 9))
+    again.release(Position("ab", 8, 0, 19))
+    assert LogFolder(folder.path).released() == Position("ab", 8, 0, 19)
 
 
 def test_positions_of_another_log_are_refused(folder: LogFolder) -> None:

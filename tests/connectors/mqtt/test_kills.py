@@ -8,6 +8,7 @@ again.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ class Plant:
     was said.
     """
 
-    def __init__(self, folder: Path, qos: int, version: str) -> None:
+    def __init__(self, folder: Path, qos: int, version: str, *message_id: str) -> None:
         keeping = (
             f"persistence true\npersistence_location {folder}/\nautosave_interval "
             "0\nmax_queued_messages 0"
@@ -51,6 +52,7 @@ class Plant:
         self._log = folder / "log"
         self._qos = qos
         self._command = [str(self._log), f"mqtt://127.0.0.1:{self.proxy.port}", str(qos), version]
+        self._command += message_id
         self._receiver: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -76,6 +78,12 @@ class Plant:
         with closing(Publisher(self.broker.port)) as publisher:
             publisher.publish([("plant/press", each) for each in new], self._qos)
         self.said += new
+
+    def go_back(self, copy: Path) -> None:
+        """Kill the broker, and start it from an older copy of what it kept."""
+        self.broker.kill()
+        shutil.copy(copy, self._kept)
+        self.broker.start()
 
     def crash_broker(self) -> None:
         """Let the broker write down what it has, and kill it: what it is told but has not written
@@ -103,9 +111,9 @@ class Plant:
 
 
 @contextmanager
-def plant(folder: Path, qos: int, version: str) -> Iterator[Plant]:
+def plant(folder: Path, qos: int, version: str, *message_id: str) -> Iterator[Plant]:
     """A plant whose receiver has subscribed; what it has received by then is what was said."""
-    with closing(Plant(folder, qos, version)) as opened:
+    with closing(Plant(folder, qos, version, *message_id)) as opened:
         opened.start()
         until(lambda: (folder / "log" / "log.json").exists())
 
@@ -158,3 +166,47 @@ def test_every_message_is_received_once_whatever_is_killed(
         world.say(b"end")
         until(lambda: world.received()[-1] == b"end")
         assert world.received() == world.said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("version", "message_id"),
+    [("5", ()), ("5", ("payload",)), ("3.1.1", ("field:number",))],
+)
+def test_a_broker_that_goes_back_to_an_older_copy(
+    tmp_path: Path, version: str, message_id: tuple[str, ...]
+) -> None:
+    """Its messages come again with other numbers, as new ones."""
+    with plant(tmp_path, 1, version, *message_id) as world:
+        heard = len(world.said)
+
+        def say(numbers: range) -> None:
+            world.say(*(b'{"number": %d}' % number for number in numbers))
+
+        def hear(last: int) -> None:
+            until(lambda: b'{"number": %d}' % last in world.received())
+
+        say(range(10))
+        hear(9)
+        world.kill()
+        say(range(10, 200))
+        world.crash_broker()
+        shutil.copy(tmp_path / "mosquitto.db", tmp_path / "copy.db")
+        world.broker.start()
+        world.start()
+        hear(199)
+        say(range(200, 220))
+        hear(219)
+        for is_killed in (False, True):
+            if is_killed:
+                world.kill()
+            world.go_back(tmp_path / "copy.db")
+            world.start()
+            last = 300 + is_killed
+            say(range(last, last + 1))
+            hear(last)
+        found = world.received()[heard:]
+        said = [b'{"number": %d}' % number for number in (*range(220), 300, 301)]
+        assert sorted(set(found)) == sorted(said)
+        assert (len(found) == len(said)) is bool(message_id)
+        assert (LogFolder(tmp_path / "log").repeated() >= 190) is bool(message_id)

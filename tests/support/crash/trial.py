@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
+from tests.support.crash.history import judged
 from tests.support.crash.life import Life, content
 from tests.support.crash.world import SERVICE_OF, People
+from tests.support.simulation.checker import Verdict
 
 Asked = Mapping[str, list[tuple[str, ...]]]
 LivesOn = Callable[[Life], bool]
@@ -23,6 +25,10 @@ class Trial:
     whole: dict[str, bytes] = field(default_factory=dict)
     asked: Asked = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    verdict: Verdict = field(default_factory=Verdict)
+    """What the simulation's checker says of the histories of all runs."""
+    _requests: list[tuple[int, str, Sequence[str]]] = field(default_factory=list)
+    _lives: int = 0
 
     def uninterrupted(self, live: Callable[[Life], object] = Life.live) -> None:
         """Note what is right."""
@@ -44,16 +50,21 @@ class Trial:
         The last one is not killed, unless one before has come to its end; ``at_last`` lives it.
         """
         life, answered, killed = self._named(name), dict.fromkeys(SERVICE_OF, 0), 0
+        self._requests, self._lives, ends = [], 0, []
         for how, live in lives:
             goes_on = live(life)
             self._check_asked(f"{name}, {how}", self.people.take(), answered)
             if not goes_on:
                 break
             killed += 1
+            ends.append(how)
             answered = self._answered(life)
         else:
             self._live_on(life, name, at_last or _to_its_end, answered)
         self._compare(name, content(life.out))
+        verdict = judged(life, ends, self._requests, self.whole)
+        self.verdict.add(verdict)
+        self.failures += (f"{name}: {problem}" for problem in verdict.problems)
         return killed
 
     def _live_on(self, life: Life, name: str, live: LivesOn, answered: Mapping[str, int]) -> None:
@@ -94,12 +105,14 @@ class Trial:
 
     def _check_asked(self, name: str, asked: Asked, answered: Mapping[str, int]) -> None:
         for service, requests in asked.items():
+            self._requests += ((self._lives, service, keys) for keys in requests)
             right = self.asked[service]
             starts = range(answered[service], len(right) - len(requests) + 1)
             if not any(right[start : start + len(requests)] == requests for start in starts):
                 self.failures.append(
                     f"{name}: <{service}> was asked again, or for something else: {requests[:3]}"
                 )
+        self._lives += 1
 
 
 def _difference(found: bytes, right: bytes) -> str:

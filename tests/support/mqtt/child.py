@@ -1,4 +1,7 @@
-"""Program that receives messages until it is killed: ``child.py FOLDER URL QOS VERSION``."""
+"""Program that receives messages until it is killed.
+
+``child.py FOLDER URL QOS VERSION [MESSAGE_ID]``.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from connectors.mqtt import MqttDataSource
 from connectors.read_limits import ReadAllAvailable
 
 if __name__ == "__main__":
-    folder, url, qos, version = sys.argv[1:]
+    folder, url, qos, version, *message_id = sys.argv[1:]
     options = {
         "url": url,
         "topics": "plant/#",
@@ -17,6 +20,7 @@ if __name__ == "__main__":
         "qos": qos,
         "version": version,
         "receiveMaximum": "50",
+        **({"messageId": message_id[0]} if message_id else {}),
     }
     reader = MqttDataSource(options).streamReader(None)
     start = reader.initialOffset()

@@ -93,8 +93,17 @@ def _print_counts(whole: Portion, seconds: float) -> None:
     _print_table(verdict.judged)
     print("answers judged after a fault, by its kind:")
     _print_table(verdict.under)
+    print("answers judged by feature and status:")
+    _print_coverage(verdict.covered)
     print("checks:")
     _print_table(verdict.checks)
+
+
+def _print_coverage(covered: Counter[tuple[str, str]]) -> None:
+    statuses = ("exact", "certified", "approximate")
+    for feature in sorted({name for name, _ in covered}):
+        counts = "".join(f"{covered[feature, status]:9d}" for status in statuses)
+        print(f"{counts}  {feature}")
 
 
 def _print_table(counts: Counter[str]) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-
-from rdflib import Literal
+from typing import Any
 
 from acquatop.answer.answer import Answer
-from tests.support.simulation import oracle
-from tests.support.simulation.oracle import Ranked, Shown, Solution
-from tests.support.simulation.remote import Said, SimulatedService, Value
-from tests.support.simulation.scenario import QuerySpec, Record, Scenario, StreamSpec
+from acquatop.answer.sinks.naming import safe_name
+from tests.support.simulation.answers import Judge
+from tests.support.simulation.approximate import Approximate
+from tests.support.simulation.changes import judge_changes
+from tests.support.simulation.coverage import features_of
+from tests.support.simulation.remote import SimulatedService
+from tests.support.simulation.scenario import QuerySpec, Scenario, StreamSpec
+from tests.support.simulation.sparql import LOSSES
 from tests.support.simulation.world import History, Told
-
-_SCORES_AGREE = 1e-9
 
 
 @dataclass
@@ -28,6 +29,8 @@ class Verdict:
     under: Counter[str] = field(default_factory=Counter)
     """Answers judged by kind of fault that had struck before."""
     checks: Counter[str] = field(default_factory=Counter)
+    covered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Answers judged by feature and status."""
 
     def expect(self, kind: str, holds: bool, said: str) -> None:
         """Note a check, and a problem if it does not hold."""
@@ -41,12 +44,14 @@ class Verdict:
         self.judged += other.judged
         self.under += other.under
         self.checks += other.checks
+        self.covered += other.covered
 
 
 def judge(history: History, reference: History | None = None) -> Verdict:
     """Return the verdict on a history; ``reference`` is the same run without faults."""
     verdict = Verdict(problems=list(history.problems))
     _judge_answers(history, verdict)
+    _judge_twins(history, verdict)
     _judge_files(history, verdict)
     _judge_repeated(history, verdict)
     _judge_spending(history, verdict)
@@ -61,20 +66,63 @@ def judge(history: History, reference: History | None = None) -> Verdict:
 
 def _judge_answers(history: History, verdict: Verdict) -> None:
     for told in history.told:
-        answer = told.answer
-        query = _query(history.scenario, answer.query)
-        if told.repeated:
+        query = _query(history.scenario, told.answer.query)
+        if told.repeated or query.twin is not None or query.kind == "other":
             continue
-        status = str(answer.status)
+        if told.life > history.ended.get(query.name, told.life):
+            continue
+        status = str(told.answer.status)
         if status == "approximate":
-            verdict.expect("approximate says why", bool(answer.reason), _named(answer))
-            verdict.judged[status] += 1
+            verdict.expect("approximate says why", bool(told.answer.reason), _named(told.answer))
+            problem = Approximate(history, told, query).problem()
+        else:
+            problem = Judge(history, told, query).problem()
+        verdict.expect(f"{status} is right", problem is None, f"{_named(told.answer)}: {problem}")
+        _count(history, verdict, query, status, told.faults)
+
+
+def _count(
+    history: History, verdict: Verdict, query: QuerySpec, status: str, faults: Iterable[str]
+) -> None:
+    verdict.judged[status] += 1
+    for fault in faults:
+        verdict.under[fault] += 1
+    for feature in {*features_of(history.scenario, query), *history.parted(query)}:
+        verdict.covered[feature, status] += 1
+
+
+def _judge_twins(history: History, verdict: Verdict) -> None:
+    """Check the queries that give changes against those that give whole answers."""
+    for query in history.scenario.queries:
+        if query.twin is None or (query.counts and _are_lost(history, query)):
             continue
-        problem = _Judge(history, told, query).problem()
-        verdict.judged[status] += 1
-        for fault in told.faults:
-            verdict.under[fault] += 1
-        verdict.expect(f"{status} is right", problem is None, f"{_named(answer)}: {problem}")
+        if history.ended.keys() & {query.name, query.twin}:
+            continue
+        faults = {
+            each.answer.window: each.faults
+            for each in history.told
+            if each.answer.query == query.name
+        }
+        told, whole = _documents(history, query.name), _documents(history, query.twin)
+        for change in judge_changes(query, told, whole):
+            said = f"{query.name} window {change.window}: {change.problem}"
+            verdict.expect(f"{query.output} is right", change.problem is None, said)
+            _count(history, verdict, query, change.status, faults.get(change.window, ()))
+
+
+def _are_lost(history: History, query: QuerySpec) -> bool:
+    """Return True if windows of a query or its twin have no answer; positions do not tell which."""
+    names = {query.name, query.twin}
+    return any(each.window.query in names for each in history.unanswered)
+
+
+def _documents(history: History, name: str) -> dict[int, Mapping[str, Any]]:
+    """Return the answers of a query by window, each as it was told last."""
+    return {
+        each.answer.window: json.loads(each.document)
+        for each in history.told
+        if each.answer.query == name
+    }
 
 
 def _query(scenario: Scenario, name: str) -> QuerySpec:
@@ -85,240 +133,9 @@ def _named(answer: Answer) -> str:
     return f"{answer.query} window {answer.window} (closes {answer.closes_ms}, {answer.status})"
 
 
-@dataclass
-class _Judge:
-    """Judge of one answer that claims to be right."""
-
-    history: History
-    told: Told
-    query: QuerySpec
-    reads: dict[str, int] = field(default_factory=dict)
-
-    def problem(self) -> str | None:
-        """Return what is wrong with the answer, if it is so by all that may have come before it."""
-        problem = None
-        for reads in self._readings():
-            self.reads = reads
-            problem = self._problem()
-            if problem is None:
-                return None
-        return problem
-
-    def _readings(self) -> Iterator[dict[str, int]]:
-        """Yield how much of the streams may have been read before the window closed.
-
-        Of one stream that is certain: up to the record with which its watermark passes the close.
-        The clock, and other streams, may close a window later; and a late record may bring the
-        first window, if none has been answered yet.
-        """
-        least = {
-            stream.iri: _passing(stream, self.told.answer.closes_ms, self.told.read[stream.iri])
-            for stream in map(self._stream, dict.fromkeys(self.query.streams))
-        }
-        yield least
-        streams = [self._stream(name) for name in self.query.streams]
-        first_step = next(
-            each.step for each in self.history.told if each.answer.query == self.query.name
-        )
-        if len(streams) == 1 and streams[0].idle_ms is None and self.told.step > first_step:
-            return
-        for first in range(least[streams[0].iri], self.told.read[streams[0].iri] + 1):
-            for second in range(least[streams[-1].iri], self.told.read[streams[-1].iri] + 1):
-                yield {streams[0].iri: first, streams[-1].iri: second}
-
-    def _problem(self) -> str | None:
-        rows = [_shown(each) for each in self._bindings()]
-        if self.query.kind == "pairs":
-            return self._pairs(rows)
-        stream = self._stream(self.query.streams[0])
-        found = oracle.solutions(stream, self._content(stream), by_position=self.query.counts)
-        for user in self._users(found):
-            value = self._shown_value(rows, user)
-            if value is not None and value not in self._possible(user):
-                return f"{user} is shown with {value}, not with any of {self._possible(user)}"
-        if self.query.kind == "whole":
-            return self._whole(stream, found, rows)
-        return self._ranked(stream, found, rows)
-
-    def _bindings(self) -> list[dict[str, object]]:
-        return [
-            {name: _plain(term) for name, term in each.bindings.items()}
-            for each in self.told.answer.rows
-        ]
-
-    def _stream(self, name: str) -> StreamSpec:
-        return self.history.scenario.stream(name)
-
-    def _content(self, stream: StreamSpec) -> Sequence[Record]:
-        answer = self.told.answer
-        read = stream.records[: self.reads[stream.iri]]
-        if self.query.counts:
-            read = stream.records[: self.told.read[stream.iri]]
-            late = _late_elements(stream)
-            read = tuple(record for record in read if record.id not in late)
-            last = (answer.window + 1) * self.query.slide
-            return oracle.elements(stream, read, self.query.width, last)
-        return _within(read, answer.opens_ms, answer.closes_ms)
-
-    def _pairs(self, rows: Sequence[Shown]) -> str | None:
-        found = []
-        for name, shown in zip(self.query.streams, ("w", "x"), strict=True):
-            stream = self._stream(name)
-            bounds = [
-                (each.opens_ms, each.closes_ms)
-                for each in self.told.answer.windows
-                if each.window.endswith("/" + shown)
-            ]
-            read = stream.records[: self.reads[stream.iri]]
-            inside = _within(read, *bounds[0]) if bounds else ()
-            found.append(oracle.solutions(stream, inside))
-        return _difference(Counter(rows), oracle.pairs(*found))
-
-    def _whole(
-        self, stream: StreamSpec, found: Sequence[Solution], rows: Sequence[Shown]
-    ) -> str | None:
-        if self.query.service is None:
-            return _difference(Counter(rows), oracle.joined(stream, found, None))
-        assigned: dict[str, Value] = {}
-        for user in self._users(found):
-            value = self._shown_value(rows, user)
-            if value is None and None not in self._possible(user):
-                return f"{user} is missing, with one of {self._possible(user)}"
-            assigned[user] = value
-        return _difference(Counter(rows), oracle.joined(stream, found, assigned.__getitem__))
-
-    def _ranked(
-        self, stream: StreamSpec, found: Sequence[Solution], rows: Sequence[Shown]
-    ) -> str | None:
-        """Compare with the ranking in which all that is not shown has its least possible merit."""
-        query = self.query
-        assigned: dict[str, Value] = {}
-        for user in self._users(found):
-            value = self._shown_value(rows, user)
-            assigned[user] = self._least(user) if value is None else value
-        right = oracle.ranked(query, stream, found, assigned.get)
-        right = right[query.offset : query.offset + query.k]
-        return _unequal(rows, [row.score for row in self.told.answer.rows], right, query)
-
-    def _least(self, user: str) -> Value:
-        """Return the possible value with the least merit; none is less than any."""
-        possible = self._possible(user)
-        if None in possible:
-            return None
-        known = [value for value in possible if value is not None]
-        return min(known) if self.query.descending else max(known)
-
-    def _users(self, found: Sequence[Solution]) -> list[str]:
-        return sorted({each.user for each in found}) if self.query.service else []
-
-    def _shown_value(self, rows: Sequence[Shown], user: str) -> Value:
-        for each in map(dict, rows):
-            if each.get("s") == user and isinstance(value := each.get("v"), int):
-                return value
-        return None
-
-    def _possible(self, user: str) -> set[Value]:
-        """Return the values that a key may have in an answer of this status."""
-        service = self.history.services[self.query.service or ""]
-        key = user.rpartition("/")[2]
-        if str(self.told.answer.status) == "exact":
-            return _fetched(service, key, self.told.since, self.told.now)
-        return _held(service, key, self.told) or service.spec.values(key, 0.0, self.told.now)
-
-
-def _fetched(service: SimulatedService, key: str, since: float, until: float) -> set[Value]:
-    """Return what the remote has said in an evaluation; what holds, if it was not asked."""
-    said = {
-        each.value
-        for each in service.said.get(key, ())
-        if since <= each.sent and each.arrived <= until
-    }
-    return said or service.spec.values(key, since, until)
-
-
-def _held(service: SimulatedService, key: str, told: Told) -> set[Value]:
-    """Return what the replica may hold of a key: the last that was said; all after a restart."""
-    arrived = [each for each in service.said.get(key, ()) if each.arrived <= told.now]
-    pushed = [each for each in service.pushed.get(key, ()) if each.sent <= told.now]
-    if told.life > 0:
-        return {each.value for each in [*arrived, *pushed]}
-    # A step may evaluate several windows, each with what has arrived by then.
-    before = [each for each in arrived if each.arrived <= told.since]
-    newest = max((each.sent for each in before), default=-1.0)
-    kept = [each for each in before if each.sent == newest]
-    kept += [each for each in arrived if each.arrived > told.since]
-    earlier = [each for each in pushed if each.sent <= told.since]
-    kept += [each for each in earlier[-1:] if each.sent >= newest]
-    kept += [each for each in pushed if each.sent > told.since]
-    # A push is taken in by the next evaluation, which a reply may precede.
-    kept += _overtaken(before, pushed, newest)
-    if not before and not earlier:
-        return {each.value for each in kept} | service.spec.values(key, 0.0, told.now)
-    return {each.value for each in kept}
-
-
-def _overtaken(arrived: Sequence[Said], pushed: Sequence[Said], newest: float) -> list[Said]:
-    """Return the replies that were under way while a change was pushed, and that push."""
-    last = [each for each in arrived if each.sent == newest]
-    late = max((each.arrived for each in last), default=-1.0)
-    return [each for each in pushed if newest <= each.sent <= late]
-
-
-def _within(records: Sequence[Record], opens_ms: int, closes_ms: int) -> list[Record]:
-    return [each for each in records if each.t is not None and opens_ms < each.t <= closes_ms]
-
-
-def _passing(stream: StreamSpec, closes_ms: int, read: int) -> int:
-    """Return how many records come until the watermark passes a time, that one included."""
-    for number, record in enumerate(stream.records[:read], start=1):
-        if record.t is not None and record.t - stream.lateness_ms - 1 >= closes_ms:
-            return number
-    return read
-
-
-def _late_elements(stream: StreamSpec) -> set[int]:
-    """Return the elements that come after the watermark."""
-    late, watermark = set(), None
-    for record in stream.records:
-        if record.t is None:
-            continue
-        if watermark is not None and record.t <= watermark:
-            late.add(record.id)
-        reached = record.t - stream.lateness_ms - 1
-        watermark = reached if watermark is None else max(reached, watermark)
-    return late
-
-
-def _plain(term: object) -> object:
-    if not isinstance(term, Literal):
-        return str(term)
-    datatype = str(term.datatype or "")
-    return int(term) if datatype.endswith("#integer") else str(term)
-
-
-def _shown(bindings: dict[str, object]) -> Shown:
-    return oracle.row(**{name: each for name, each in bindings.items() if name != "score"})
-
-
-def _difference(found: Counter[Shown], right: Counter[Shown]) -> str | None:
-    if found == right:
-        return None
-    too_much, too_little = (found - right).elements(), (right - found).elements()
-    return f"too much: {sorted(too_much)[:3]}, too little: {sorted(too_little)[:3]}"
-
-
-def _unequal(
-    rows: Sequence[Shown], scores: Sequence[float | None], right: Sequence[Ranked], query: QuerySpec
-) -> str | None:
-    expected = [each.score for each in right]
-    if len(scores) != len(expected) or any(
-        one is None or abs(one - other) > _SCORES_AGREE
-        for one, other in zip(scores, expected, strict=True)
-    ):
-        return f"scores {list(scores)}, but right are {expected}"
-    if list(rows) != [each.shown for each in right]:
-        return f"rows {list(rows)}, but right are {[each.shown for each in right]}"
-    return None
+def _index(query: QuerySpec, closes_ms: int) -> int:
+    """Return the number of the window of a query that closes at a time."""
+    return (closes_ms - query.width) // query.slide
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -332,7 +149,7 @@ def _judge_files(history: History, verdict: Verdict) -> None:
     for query in history.scenario.queries:
         if query.fails:
             continue
-        name = f"lines/{query.name}.ndjson"
+        name = f"lines/{safe_name(query.name)}.ndjson"
         lines = history.files.get(name, b"").splitlines()
         documents = [json.loads(line) for line in lines]
         indices = [each["window"]["index"] for each in documents]
@@ -340,33 +157,56 @@ def _judge_files(history: History, verdict: Verdict) -> None:
         known = sorted(window for owner, window in told if owner == query.name)
         if history.has_damage:
             # Lines after those of the older snapshot come again.
-            known = known[: len(indices)]
+            lost = {each.window for each in history.unanswered if each.window.query == query.name}
+            if lost and query.counts:
+                continue
+            # A window that was answered then may have no answer now.
+            gone = {_index(query, each.closes_ms) for each in lost} - set(indices)
+            known = [window for window in known if window not in gone][: len(indices)]
         verdict.expect("all told is in the file", indices == known, f"{name}: {indices}, {known}")
         for document, index in zip(documents, indices, strict=True):
             right = told.get((query.name, index))
             same = right == json.dumps(document, sort_keys=True)
             verdict.expect("a line is what was told", same, f"{name} {index}")
-        if query.kind != "pairs" and not history.has_damage:
-            _expect_no_gap(history, query, indices, verdict)
-            tables = sum(1 for file in history.files if file.startswith(f"tables/{query.name}/"))
+        if not history.has_damage:
+            _expect_no_gap(history, query, documents, verdict)
+        folder = f"tables/{safe_name(query.name)}/"
+        tables = sum(1 for file in history.files if file.startswith(folder))
+        if tables and not history.has_damage:
             verdict.expect("a table per window", tables == len(indices), f"{query.name}: {tables}")
 
 
 def _expect_no_gap(
-    history: History, query: QuerySpec, indices: Sequence[int], verdict: Verdict
+    history: History, query: QuerySpec, documents: Sequence[Mapping[str, Any]], verdict: Verdict
 ) -> None:
+    """Check that every window from the first answer on is answered, or told to have no answer."""
     name = query.name
-    if indices and name not in history.left:
-        whole = list(range(indices[0], indices[-1] + 1))
-        verdict.expect("no window is left out", indices == whole, f"{name}: {indices}")
+    indices = [each["window"]["index"] for each in documents]
+    lost = [each.window for each in history.unanswered if each.window.query == name]
+    verdict.expect(
+        "a lost evaluation has a reason", all(each.reason in LOSSES for each in lost), f"{lost}"
+    )
+    if query.kind in ("pairs", "other") or (query.counts and query.twin is not None):
+        return
+    gone = {_index(query, each.closes_ms) for each in lost} if not query.counts else set()
+    if indices and name not in history.left and not (lost and query.counts):
+        whole = set(range(indices[0], indices[-1] + 1))
+        missing = sorted(whole - set(indices) - gone)
+        verdict.expect("no window is left out", not missing, f"{name}: {missing} of {indices}")
+        verdict.checks["a window without an answer is told"] += len(whole & gone - set(indices))
+    if name in history.ended:
+        last_life = history.unanswered[-1].life
+        in_a_row = [each for each in history.unanswered if each.life == last_life]
+        verdict.expect("lost in a row before it ends", len(in_a_row) >= 2, f"{name}: {in_a_row}")
+        return
     stream = history.scenario.stream(query.streams[0])
     good = [record.t for record in stream.records if record.t is not None]
     if query.counts or not history.scenario.recording or not good:
         return
     last = -(-max(good) // query.slide) - 1
-    ends = indices[-1] if indices else None
+    ends = max([*indices[-1:], *gone], default=None)
     verdict.expect("it goes on to the end", ends == last, f"{name}: {ends} instead of {last}")
-    if stream.is_orderly:
+    if stream.is_orderly and not gone:
         first = -((query.width - min(good)) // query.slide)
         begins = indices[0] if indices else None
         verdict.expect("it begins at the start", begins == first, f"{name}: {begins} and {first}")
@@ -406,18 +246,37 @@ def _first_unequal(found: bytes | None, right: bytes | None) -> str:
 
 def _judge_spending(history: History, verdict: Verdict) -> None:
     for name, service in history.services.items():
-        queries = [each for each in history.scenario.queries if each.service == name]
+        queries = [
+            each for each in history.scenario.queries if each.service == name and each.twin is None
+        ]
         for query in queries:
             _judge_steps(history, service, query, verdict)
+        most = service.spec.items + service.spec.bank[0]
+        for call in service.calls:
+            within = len(call.keys) <= most
+            verdict.expect("a request is within the budget", within, f"{name}: {call}")
         for count, unit, seconds in service.spec.limits:
-            lives = [None] if service.spec.strict else list(range(service.life + 1))
-            for life in lives:
-                most = service.most_in(unit, seconds, life=life)
+            for lives in _lives_together(history, service):
+                most = service.most_in(unit, seconds, lives=lives)
                 said = f"{name}: {most} {unit} in {seconds} s, of {count}"
                 verdict.expect("limits over time hold", most <= count, said)
         if service.spec.strict and queries:
             _judge_strict(history, service, queries[0], verdict)
             _judge_repeated_evaluations(history, service, queries[0], verdict)
+
+
+def _lives_together(history: History, service: SimulatedService) -> list[list[int]]:
+    """Return the lives that must keep a limit over time together: with a ledger, successive ones.
+
+    A ledger has times of day. If the clock was set forward in a life, the next one cannot know it.
+    """
+    together: list[list[int]] = [[0]]
+    for life in range(1, service.life + 1):
+        if service.spec.strict and life - 1 not in history.forward:
+            together[-1].append(life)
+        else:
+            together.append([life])
+    return together
 
 
 def _judge_steps(
@@ -430,7 +289,7 @@ def _judge_steps(
             by_step[told.step].append(told)
     name = service.spec.name
     for step in history.steps:
-        if not step.is_whole or history.ends_within(step):
+        if not step.is_whole or history.ends_within(step) or query.name in step.lost:
             continue
         calls = service.calls[step.calls[name] : step.after[name]]
         answers = [told.answer for told in by_step[step.number]]
@@ -458,7 +317,8 @@ def _judge_strict(
 ) -> None:
     """Check that all lives together have spent what their windows allow."""
     windows = {told.answer.window for told in history.told if told.answer.query == query.name}
-    count = len(windows) + (0 if history.scenario.recording else 1)
+    lost = {each.window.closes_ms for each in history.unanswered if each.window.query == query.name}
+    count = len(windows) + len(lost) + (0 if history.scenario.recording else 1)
     items = sum(len(call.keys) for call in service.calls)
     most = (
         count * service.spec.items + service.spec.bank[0],
@@ -474,7 +334,9 @@ def _judge_repeated_evaluations(
 ) -> None:
     """Check that what was spent before a fault counts when its windows are evaluated again."""
     stream = history.scenario.stream(query.streams[0])
-    if stream.idle_ms is not None or history.has_damage:
+    if stream.idle_ms is not None or history.has_damage or history.unanswered:
+        return
+    if not history.steps:
         return
     name = service.spec.name
     answered: set[int] = set()
@@ -482,7 +344,7 @@ def _judge_repeated_evaluations(
     for told in history.told:
         if told.answer.query == query.name:
             windows[told.step].add(told.answer.window)
-    until, items, requests, count, life = None, 0, 0, 0, 0
+    until, items, requests, count, life, last = None, 0, 0, 0, 0, history.steps[-1]
     for step in history.steps:
         if step.is_struck and not until:
             until, items, requests, count = 0, 0, 0, 0
@@ -495,7 +357,7 @@ def _judge_repeated_evaluations(
         requests, count = requests + len(calls), count + len(new)
         if step.is_struck:
             until, life = max(until, step.read[stream.iri]), step.life
-        elif step.life > life and step.read[stream.iri] >= until:
+        elif step.life > life and (count or step is last) and step.read[stream.iri] >= until:
             most_items = count * service.spec.items + service.spec.bank[0]
             most_requests = count * service.spec.requests + service.spec.bank[1]
             said = f"{name}: {items} items, {requests} requests of {most_items}, {most_requests}"

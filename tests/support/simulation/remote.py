@@ -6,7 +6,7 @@ import bisect
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -19,6 +19,8 @@ from replica.remotes.records import RecordReader
 from tests.support.simulation.schedule import Schedule
 
 Value = int | None
+Timeline = Mapping[str, tuple[tuple[float, Value], ...]]
+"""Changes of each key, with their times."""
 _NUMBERS = itertools.count()
 PROFILES = ("well", "slow", "failing", "partial", "limited", "wrong", "hanging")
 
@@ -28,7 +30,7 @@ class ServiceSpec:
     """Service of a scenario: its values over time, its manners, and what may be spent."""
 
     name: str
-    timeline: Mapping[str, tuple[tuple[float, Value], ...]]
+    timeline: Timeline
     profiles: tuple[tuple[float, str], ...] = ((0.0, "well"),)
     items: int = 4
     requests: int = 2
@@ -41,6 +43,11 @@ class ServiceSpec:
     has_feed: bool = False
     policy: str = "AT-TSM"
     is_instant: bool = False
+    is_minimal: bool = False
+    """True if the catalog says nothing that has a default."""
+    is_push: bool = False
+    """True if it only pushes changes, and is never asked."""
+    capacity: int | None = None
 
     def value(self, key: str, at: float) -> Value:
         """Return what holds for a key at a time."""
@@ -170,9 +177,9 @@ class SimulatedService:
         self._feeds.clear()
         self.life += 1
 
-    def most_in(self, unit: str, seconds: float, *, life: int | None) -> int:
-        """Return the most requests or items in any stretch of time so long, of one life or all."""
-        calls = [call for call in self.calls if life in (None, call.life)]
+    def most_in(self, unit: str, seconds: float, *, lives: Collection[int]) -> int:
+        """Return the most requests or items in any stretch of time so long, of some lives."""
+        calls = [call for call in self.calls if call.life in lives]
         sizes = [1 if unit == "requests" else len(call.keys) for call in calls]
         most, first, total = 0, 0, 0
         for call, size in zip(calls, sizes, strict=True):

@@ -10,27 +10,51 @@ import pyarrow as pa
 
 from acquatop.catalog.catalog import Stream
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
-from tests.support.simulation.scenario import StreamSpec
+from tests.support.simulation.scenario import QuerySpec, StreamSpec
 from tests.support.simulation.schedule import Schedule
 
 
 class Source:
     """Log of one stream: all that will ever come, and how far it has come by now."""
 
-    def __init__(self, stream: StreamSpec) -> None:
+    def __init__(self, stream: StreamSpec, queries: Sequence[QuerySpec] = ()) -> None:
+        self.stream = stream
+        self.queries = [query for query in queries if stream.name in query.streams]
         self.records = stream.records
-        # Partitions come at once: only in one of them can be told what comes after what.
-        self.is_orderly = stream.is_orderly
+        self.in_parts = False
+        self.late_in_parts = False
+        """True if a batch with late records had several partitions."""
         self.forgotten = 0
         self.consumed = 0
         self.edges: list[int] = []
         """Ends of the batches that were read, of the last reading."""
+
+    def missed(self, t: int, newest: int | None) -> list[int]:
+        """Return the number of windows that a record is too late for, of each query."""
+        if newest is None:
+            return []
+        watermark = newest - self.stream.lateness_ms - 1
+        return [
+            int(t <= watermark)
+            if query.counts
+            else sum(
+                1
+                for closes in range(_first_close(query, t), t + query.width, query.slide)
+                if closes <= watermark
+            )
+            for query in self.queries
+        ]
 
     def available(self, now: float | None) -> int:
         """Return how many records have come; all without a time."""
         if now is None:
             return len(self.records)
         return sum(1 for record in self.records if record.at <= now)
+
+
+def _first_close(query: QuerySpec, t: int) -> int:
+    """Return the close of the first window of a query that holds a time."""
+    return t + (query.width - t) % query.slide
 
 
 class SimulatedCarrier:
@@ -66,6 +90,11 @@ class SimulatedCarrier:
     def forget(self, position: Position) -> None:
         """Discard data."""
         self._source.forgotten = max(self._source.forgotten, int(position["offset"]))
+
+    tells_status = False
+
+    def status(self) -> None:
+        """Return None: there is no source."""
 
     def stop(self) -> None:
         """End the stream, as a thread does that is told to stop."""
@@ -105,8 +134,8 @@ class SimulatedCarrier:
         random = self._random_at(self._offset)
         until = min(came, self._offset + random.choice([1, 2, 3, 5, 8, 50]))
         job = self._consumer.job()
-        lines = [record.line for record in self._source.records[self._offset : until]]
-        partitions = [list(job(part)) for part in self._parts(lines, random)]
+        parts = self._parts(self._offset, until, random)
+        partitions = [list(job(part)) for part in parts]
         self._schedule.tell(f"batch {self._offset}..{until} in {len(partitions)}")
         self._source.consumed = self._offset = until
         self._source.edges.append(until)
@@ -114,15 +143,13 @@ class SimulatedCarrier:
         position = {"batch": self._number - 1, "offset": until}
         self._consumer.take(Batch(position, partitions))
 
-    def _parts(self, lines: Sequence[bytes], random: Random) -> list[list[pa.RecordBatch]]:
+    def _parts(self, first: int, last: int, random: Random) -> list[list[pa.RecordBatch]]:
         """Cut a batch into partitions, and each into pieces."""
-        count = random.randrange(3) if self._source.is_orderly else 0
-        cuts = sorted(random.choices(range(len(lines) + 1), k=count))
-        edges = [0, *cuts, len(lines)]
+        edges = self._edges(first, last, random)
         parts = []
-        for first, last in pairwise(edges):
-            middle = random.randint(first, last)
-            pieces = [lines[first:middle], lines[middle:last]]
+        for start, end in pairwise(edges):
+            middle = random.randint(start, end)
+            pieces = [self._lines(start, middle), self._lines(middle, end)]
             parts.append(
                 [
                     pa.record_batch([pa.array(each, pa.binary())], ["value"])
@@ -131,6 +158,37 @@ class SimulatedCarrier:
                 ]
             )
         return parts
+
+    def _edges(self, first: int, last: int, random: Random) -> list[int]:
+        """Return the edges of partitions; one if their order would decide what is late.
+
+        Partitions come at once: a record may be late by those before the batch, and by those
+        before it in its partition, and the other partitions must not matter.
+        """
+        cuts = sorted(random.choices(range(first, last + 1), k=random.randrange(3)))
+        edges = [first, *cuts, last]
+        missed = self._source.missed
+        parts = [self._times(start, end) for start, end in pairwise(edges)]
+        before = self._times(0, first)
+        late = 0
+        for number, part in enumerate(parts):
+            others = [t for other, each in enumerate(parts) if other != number for t in each]
+            for at, t in enumerate(part):
+                known = [*before, *part[:at]]
+                its = missed(t, max(known, default=None))
+                late += any(its)
+                if sum(its) != sum(missed(t, max([*known, *others], default=None))):
+                    return [first, last]
+        filled = sum(1 for part in parts if part)
+        self._source.in_parts |= filled > 1
+        self._source.late_in_parts |= late > 0 and filled > 1
+        return edges
+
+    def _times(self, first: int, last: int) -> list[int]:
+        return [each.t for each in self._source.records[first:last] if each.t is not None]
+
+    def _lines(self, first: int, last: int) -> list[bytes]:
+        return [each.line for each in self._source.records[first:last]]
 
 
 class SimulatedRuntime:

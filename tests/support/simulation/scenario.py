@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from tests.support.simulation.remote import PROFILES, ServiceSpec, Value
+from tests.support.simulation.remote import PROFILES, ServiceSpec, Timeline, Value
 
 NS = "http://example.org/"
 USERS = ("u0", "u1", "u2", "u3", "u4", "u5")
@@ -39,6 +39,19 @@ class StreamSpec:
     side_outputs: bool = False
 
     @property
+    def is_minimal(self) -> bool:
+        """True if the catalog says nothing that has a default."""
+        return (
+            self.arrivals == "all"
+            and not (self.lateness_ms or self.strategy or self.side_outputs)
+            and self.idle_ms is None
+        )
+
+    def is_late(self, t: int, newest: int | None) -> bool:
+        """Return True if a record comes after the watermark, which the newest before it moves."""
+        return newest is not None and t < newest - self.lateness_ms
+
+    @property
     def iri(self) -> str:
         """The stream's IRI."""
         return NS + self.name
@@ -46,12 +59,12 @@ class StreamSpec:
     @property
     def is_orderly(self) -> bool:
         """True if no record can be late, however the stream is cut into batches."""
-        newest = -(10**9)
+        newest = None
         for record in self.records:
             if record.t is not None:
-                if record.t < newest - self.lateness_ms:
+                if self.is_late(record.t, newest):
                     return False
-                newest = max(newest, record.t)
+                newest = record.t if newest is None else max(newest, record.t)
         return True
 
 
@@ -72,8 +85,12 @@ class QuerySpec:
     service: str | None = None
     counts: bool = False
     output: str = "RSTREAM"
+    twin: str | None = None
+    """Query that is the same but for its output, which is RSTREAM."""
     from_start: bool = True
     fails: bool = False
+    projection: tuple[str, ...] | None = None
+    """Variables that it shows, if not all."""
 
     def merit(self, p: int, value: Value) -> float:
         """Return the score of a solution, or of a sum."""
@@ -110,6 +127,10 @@ class Scenario:
     clock_jumps: bool
     moves_cuts: bool
     """True if each life cuts the streams into batches in its own way."""
+    losses: float = 0.0
+    """Share of the requests to the SPARQL engine that are lost."""
+    losses_end_queries: bool = False
+    """True if so many may be lost in a row that the query ends."""
 
     def stream(self, name: str) -> StreamSpec:
         """Return a stream."""
@@ -140,10 +161,13 @@ def scenario_of(seed: int) -> Scenario:
     services, queries = _queries(random, streams, recording, is_equal)
     if random.random() < 0.2 and not durable and len(queries) > 1:
         queries = (*queries[:-1], replace(queries[-1], fails=True))
+    queries = (*queries, *_twins(random, queries))
+    whole = [query for query in queries if query.kind in ("whole", "pairs")]
+    losses = random.choice([0.03, 0.2]) if whole and random.random() < 0.35 else 0.0
     streams = tuple(_with_fitting_strategy(stream, queries) for stream in streams)
     orderly = all(stream.is_orderly for stream in streams)
     kills = _kills(random) if durable else ()
-    if is_equal and len(streams) > 1 and not orderly:
+    if is_equal and (losses or (len(streams) > 1 and not orderly)):
         is_equal = False
     return Scenario(
         seed,
@@ -157,7 +181,18 @@ def scenario_of(seed: int) -> Scenario:
         clock_jumps=random.random() < 0.3,
         # With a budget, the cut decides how certain an answer is.
         moves_cuts=orderly and not (is_equal and services),
+        losses=losses,
+        losses_end_queries=losses > 0 and random.random() < 0.15,
     )
+
+
+def _twins(random: Random, queries: Sequence[QuerySpec]) -> Iterator[QuerySpec]:
+    """Yield queries that give the changes of others; of equal remotes, as they ask together."""
+    for query in queries:
+        is_same = query.service is None or query.kind in ("top", "sums")
+        if query.from_start and not query.fails and is_same and random.random() < 0.3:
+            output = random.choice(["ISTREAM", "DSTREAM"])
+            yield replace(query, name=f"{query.name}d", output=output, twin=query.name)
 
 
 def _with_fitting_strategy(stream: StreamSpec, queries: Sequence[QuerySpec]) -> StreamSpec:
@@ -174,7 +209,7 @@ def _kills(random: Random) -> tuple[Kill, ...]:
     kills = []
     for _ in range(random.choice([0, 1, 1, 2, 3])):
         kind = random.choice(KILL_KINDS)
-        most = _STEPS.get(kind, 150 if kind in DISK_KINDS else 8)
+        most = _STEPS.get(kind, random.choice([30, 120]) if kind in DISK_KINDS else 6)
         kills.append(Kill(kind, random.randint(1, most)))
     return tuple(kills)
 
@@ -188,6 +223,8 @@ def _streams(random: Random, recording: bool) -> tuple[StreamSpec, ...]:
 
 
 def _stream(name: str, random: Random, recording: bool) -> StreamSpec:
+    if random.random() < 0.4:
+        return StreamSpec(name, "all", 0, None, _records(random, 0, calm=random.random() < 0.4))
     lateness = random.choice([0, 0, 50, 200])
     idle = None if recording or random.random() < 0.5 else random.choice([150, 400])
     arrivals = random.choice(["all", "latest", "distinct"])
@@ -203,7 +240,7 @@ def _stream(name: str, random: Random, recording: bool) -> StreamSpec:
 def _records(random: Random, lateness: int, *, calm: bool) -> tuple[Record, ...]:
     """Return records in the order of their coming; calm ones are never late or bad."""
     records, t = [], START_MS
-    for number in range(random.randint(10, 32)):
+    for number in range(random.randint(6, 14) if random.random() < 0.6 else random.randint(15, 32)):
         t += random.choice([0, 1, 10, 25, 40, 60, 100, 100 if calm else 700])
         jitter = random.choice([0.0, 0.0, 0.01, max(0, lateness - 1) / 1000])
         if not calm and random.random() < 0.12:
@@ -250,7 +287,7 @@ def _queries(
         stream = random.choice(streams)
         kinds = ["top", "top", "top", "sums", "whole"]
         if stream.idle_ms is None and len(streams) == 1:
-            kinds += ["elements"]
+            kinds += ["elements", "elements", "counted"]
         if len(streams) > 1:
             kinds += ["pairs", "pairs"]
         kind = random.choice(kinds)
@@ -275,9 +312,13 @@ def _queries(
             weight=random.choice([1, 2, -1]),
             service=service,
         )
-        if kind == "elements":
+        if kind in ("elements", "counted"):
             query = replace(
-                query, width=random.choice([3, 5]), slide=random.choice([1, 2, 5]), counts=True
+                query,
+                kind="whole" if kind == "counted" else kind,
+                width=random.choice([3, 5]),
+                slide=random.choice([1, 2, 5]),
+                counts=True,
             )
         if kind == "pairs":
             query = replace(query, streams=("a", "b"))
@@ -290,6 +331,11 @@ def _queries(
 def _service(name: str, random: Random, is_equal: bool) -> ServiceSpec:
     changes = 0 if is_equal or random.random() < 0.3 else random.choice([2, 8])
     timeline = {user: _values(random, changes) for user in USERS if random.random() < 0.9}
+    # The default policy goes by the time of day: no two lives ask in the same order.
+    if not is_equal and random.random() < 0.6:
+        spec = _minimal(name, timeline, random)
+        is_push = random.random() < 0.15
+        return replace(spec, is_push=is_push, has_feed=is_push)
     spec = ServiceSpec(
         name,
         timeline,
@@ -303,8 +349,7 @@ def _service(name: str, random: Random, is_equal: bool) -> ServiceSpec:
     if is_equal:
         # A life that follows a strict one spends less, and its answers may say so.
         return replace(spec, deadline=60.0, is_instant=True, strict=False)
-    times = sorted(random.uniform(0, 5) for _ in range(random.choice([0, 1, 2, 4])))
-    profiles = ((0.0, "well"), *((at, random.choice(PROFILES)) for at in times))
+    profiles = _profiles(random)
     limits = random.choice(
         [(), (), ((3, "requests", 1.0),), ((5, "items", 0.5), (4, "requests", 2.0))]
     )
@@ -315,6 +360,29 @@ def _service(name: str, random: Random, is_equal: bool) -> ServiceSpec:
         has_feed=random.random() < 0.3,
         bank=random.choice([(0, 0), (0, 0), (3, 2)]),
         policy=random.choice(["ANY-IMP", "AT-TSM", "WSJ-LRU", "AT-WST"]),
+        capacity=random.choice([None, None, None, 2, 4]),
+    )
+
+
+def _profiles(random: Random) -> tuple[tuple[float, str], ...]:
+    """Return the manners of a remote, and since when it has them."""
+    times = sorted(random.uniform(0, 5) for _ in range(random.choice([0, 1, 2, 4])))
+    return (0.0, "well"), *((at, random.choice(PROFILES)) for at in times)
+
+
+def _minimal(name: str, timeline: Timeline, random: Random) -> ServiceSpec:
+    """Return a service of which the catalog says only what it must."""
+    return ServiceSpec(
+        name,
+        timeline,
+        profiles=_profiles(random),
+        items=random.choice([1, 2, 4, 20]),
+        requests=1,
+        block_size=100,
+        concurrency=4,
+        deadline=1.0,
+        policy="ANY-IMP",
+        is_minimal=True,
     )
 
 
@@ -339,9 +407,11 @@ def catalog_text(scenario: Scenario, folder: str) -> str:
     for stream in scenario.streams:
         subject = "event/{id}" if stream.arrivals == "distinct" else "user/{user}"
         parts.append(
-            f'[streams."{stream.iri}"]\nconnector = "lines"\narrivals = "{stream.arrivals}"\n'
+            f'[streams."{stream.iri}"]\nconnector = "lines"\n'
             f'options = {{ path = "{folder}/in/{stream.name}" }}\n'
         )
+        if stream.arrivals != "all":
+            parts.append(f'arrivals = "{stream.arrivals}"\n')
         if stream.lateness_ms:
             parts.append(f'lateness = "{stream.lateness_ms}ms"\n')
         if stream.idle_ms is not None:
@@ -360,19 +430,29 @@ def catalog_text(scenario: Scenario, folder: str) -> str:
 
 
 def _service_text(spec: ServiceSpec, folder: str) -> str:
-    limits = ", ".join(
-        f'"{count} {unit} per {round(seconds * 1000)}ms"' for count, unit, seconds in spec.limits
-    )
-    text = (
-        f'[services."{NS}{spec.name}"]\nremote = "python"\n'
-        f'function = "tests.support.simulation.remote:{spec.name}"\n'
-        f'block_size = {spec.block_size}\nconcurrency = {spec.concurrency}\ntimeout = "2s"\n'
-        f"limits = [{limits}]\n"
+    mapping = (
         f'mapping = {{ key = "{NS}user/{{id}}", properties = {{ "{NS}n" = '
         '{ field = "n", datatype = "xsd:integer" } } }\n'
     )
+    feed = f'feed = {{ kind = "lines", path = "{folder}/{spec.name}.feed" }}\n'
+    text = f'[services."{NS}{spec.name}"]\nremote = "{"push" if spec.is_push else "python"}"\n'
+    text += mapping
+    if spec.is_push:
+        return text + feed + f"refresh = {{ items = {spec.items} }}\n"
+    text += f'function = "tests.support.simulation.remote:{spec.name}"\n'
+    if spec.is_minimal:
+        return text + f"refresh = {{ items = {spec.items} }}\n"
+    limits = ", ".join(
+        f'"{count} {unit} per {round(seconds * 1000)}ms"' for count, unit, seconds in spec.limits
+    )
+    text += (
+        f'block_size = {spec.block_size}\nconcurrency = {spec.concurrency}\ntimeout = "2s"\n'
+        f"limits = [{limits}]\n"
+    )
+    if spec.capacity is not None:
+        text += f"capacity = {spec.capacity}\n"
     if spec.has_feed:
-        text += f'feed = {{ kind = "lines", path = "{folder}/{spec.name}.feed" }}\n'
+        text += feed
     return text + (
         f'[services."{NS}{spec.name}".refresh]\npolicy = "{spec.policy}"\nn = 2\n'
         f"items = {spec.items}\nrequests = {spec.requests}\n"
@@ -395,6 +475,8 @@ def query_text(query: QuerySpec, streams: Mapping[str, StreamSpec]) -> str:
     order = "DESC(?score)" if query.descending else "ASC(?score)"
     limit = f"LIMIT {query.k}" + (f" OFFSET {query.offset}" if query.offset else "")
     head = f"PREFIX : <{NS}>\n"
+    if query.output != "RSTREAM":
+        head += f"REGISTER {query.output} :{query.name} AS "
     if query.kind in ("top", "elements"):
         score = f"{query.weight} * ?p"
         if query.score == "norm":

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,9 @@ from random import Random
 from acquatop import Engine
 from acquatop.answer.answer import Answer
 from acquatop.answer.sinks.registry import open_sink
+from acquatop.answer.unanswered import Unanswered
 from acquatop.catalog.catalog import Catalog
+from acquatop.catalog.evaluation_limits import EvaluationLimits
 from acquatop.catalog.remotes import FeedSource
 from acquatop.engine.engine import RegisteredQuery
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, Silent, StateSeen
@@ -26,6 +28,8 @@ from acquatop.engine.state.folder import Folder
 from acquatop.engine.surroundings import Surroundings
 from acquatop.errors import AcquaTopError
 from acquatop.plan.bind import Bound, bind_query
+from acquatop.query.sparql.content import StoreContent
+from acquatop.query.sparql.engine import EngineFunction
 from replica.clocks import Clock
 from replica.feeds.contract import Feed
 from replica.remotes.records import RecordReader
@@ -35,6 +39,7 @@ from tests.support.simulation.remote import SimulatedService
 from tests.support.simulation.runtime import SimulatedRuntime, Source
 from tests.support.simulation.scenario import Kill, QuerySpec, Scenario, catalog_text, query_text
 from tests.support.simulation.schedule import Killed, Schedule
+from tests.support.simulation.sparql import SimulatedSparql
 from tests.support.simulation.workers import SimulatedWorkers
 
 MOST_LIVES = 12
@@ -56,6 +61,14 @@ class Told:
     faults: frozenset[str]
 
 
+@dataclass(frozen=True)
+class Lost:
+    """Window without an answer, as it was told."""
+
+    window: Unanswered
+    life: int
+
+
 @dataclass
 class Step:
     """Step of the engine: what it was, and the calls of the remotes before and after it."""
@@ -68,6 +81,8 @@ class Step:
     is_struck: bool = False
     after: dict[str, int] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    """Queries of which an evaluation was lost."""
 
 
 @dataclass
@@ -88,9 +103,26 @@ class History:
     read: dict[str, int] = field(default_factory=dict)
     edges: dict[str, list[int]] = field(default_factory=dict)
     """Ends of the batches of each stream, those of the last reading."""
+    unanswered: list[Lost] = field(default_factory=list)
+    ended: dict[str, int] = field(default_factory=dict)
+    """Queries that have ended by lost evaluations, and in which life: the next begins anew."""
+    forward: set[int] = field(default_factory=set)
+    """Lives in which the clock was set forward."""
+    in_parts: set[str] = field(default_factory=set)
+    late_in_parts: set[str] = field(default_factory=set)
+    """Streams of which a batch had several partitions, and those of which it had late records."""
     left: set[str] = field(default_factory=set)
     """Queries that have left, or have come back."""
     has_damage: bool = False
+
+    def parted(self, query: QuerySpec) -> Iterator[str]:
+        """Yield the kinds of batches that a query's streams came in."""
+        for name in query.streams:
+            iri = self.scenario.stream(name).iri
+            if iri in self.late_in_parts:
+                yield "batches: late records in several partitions"
+            if iri in self.in_parts:
+                yield "batches: several partitions"
 
     def ends_within(self, step: Step) -> bool:
         """Return True if a fault struck in a step, or it is the start, which repeats answers."""
@@ -111,7 +143,7 @@ class World(Silent):
         self._wrap = wrap or (lambda surroundings: surroundings)
         self._random = Random(f"{schedule_seed} world")
         self._catalog_text = catalog_text(scenario, str(folder))
-        self._sources = {spec.iri: Source(spec) for spec in scenario.streams}
+        self._sources = {spec.iri: Source(spec, scenario.queries) for spec in scenario.streams}
         self._cuts: dict[tuple[int, str, int], int] = {}
         self._kill: Kill | None = None
         self._counts: Counter[str] = Counter()
@@ -125,6 +157,7 @@ class World(Silent):
         self._engine: Engine | None = None
         self._step: Step | None = None
         self._recent: set[str] = set()
+        self._opened = 0
         for spec in scenario.services:
             service = SimulatedService(spec, self.schedule, Random(f"{scenario.seed} {spec.name}"))
             service.on_call = lambda: self._reach("kill at request")
@@ -190,6 +223,7 @@ class World(Silent):
             timer=self._timer,
             open_feed=self._open_feed,
             state_folder=self._state_folder,
+            open_sparql=self._open_sparql,
         )
         self._engine = Engine(
             _catalog(self._catalog_text, str(self._folder)),
@@ -253,6 +287,13 @@ class World(Silent):
         seconds = self._random.choice([-3600.0, -1.0, 1.0, 3600.0])
         self.schedule.tell(f"the wall clock jumps by {seconds}")
         self.schedule.wall_offset += seconds
+        kind = f"clock set {'forward' if seconds > 0 else 'back'}"
+        if seconds > 0:
+            self.history.forward.add(self.life)
+        self.history.faults[kind] += 1
+        self._recent.add(kind)
+        if self._random.random() < 0.5:
+            self.schedule.after(self._random.uniform(0.2, 2.0), self._jump)
 
     def _come(self, spec: QuerySpec) -> None:
         """Let a query come late, and perhaps leave and come back."""
@@ -269,6 +310,11 @@ class World(Silent):
         self.history.faults["query left"] += 1
         self.history.left.add(spec.name)
         del self._queries[spec.name]
+        if self._random.random() < 0.5:
+            self.schedule.after(
+                self._random.uniform(0.05, 1.0),
+                functools.partial(self._act, "come back", self._come, spec),
+            )
 
     def _register(self, spec: QuerySpec) -> None:
         assert self._engine is not None
@@ -425,6 +471,28 @@ class World(Silent):
         self._folders.append(SimulatedFolder(path, self._disk_step))
         return self._folders[-1]
 
+    def _open_sparql(
+        self,
+        content: Callable[[], StoreContent],
+        functions: Mapping[str, EngineFunction],
+        limits: EvaluationLimits,
+    ) -> SimulatedSparql:
+        self._opened += 1
+        return SimulatedSparql(
+            content,
+            functions,
+            limits,
+            random=Random(f"{self.scenario.seed} {self.life} {self._opened} sparql"),
+            share=self.scenario.losses,
+            ends_queries=self.scenario.losses_end_queries,
+            on_loss=self._lose,
+        )
+
+    def _lose(self, reason: str) -> None:
+        self.schedule.tell(f"lost: {reason}")
+        self.history.faults[f"lost: {reason}"] += 1
+        self._recent.add(f"lost: {reason}")
+
     def _random_at(self, iri: str, offset: int) -> Random:
         """Return what decides on the cut of a stream from a place on."""
         life = self.life if self.scenario.moves_cuts else 0
@@ -453,6 +521,13 @@ class World(Silent):
             )
         )
 
+    def unanswered(self, window: Unanswered) -> None:
+        """Note a window that has no answer."""
+        self.schedule.tell(f"no answer of {window.query} ({window.closes_ms}): {window.reason}")
+        self.history.unanswered.append(Lost(window, self.life))
+        if self._step is not None:
+            self._step.lost.add(window.query)
+
     def batch(self, seen: BatchSeen) -> None:
         """Note a batch, or a tick of the clock."""
         self.history.batches.append(seen)
@@ -472,7 +547,12 @@ class World(Silent):
         """Note an error."""
         self.history.errors.append(f"{where}: {type(error).__name__}: {error}")
         self.schedule.tell(f"failed {where.split(' ')[0]}: {type(error).__name__}")
-        is_expected = self._has_struck or "the sink is broken" in str(error)
+        is_lost = self.scenario.losses_end_queries and "in a row have no answer" in str(error)
+        if is_lost:
+            name = where.removeprefix("query ")
+            self.history.ended.setdefault(name, self.life)
+            self.history.left.add(name)
+        is_expected = self._has_struck or is_lost or "the sink is broken" in str(error)
         if not is_expected and not isinstance(error, Killed):
             self.history.problems.append(f"{where} failed: {type(error).__name__}: {error}")
 
@@ -482,6 +562,10 @@ class World(Silent):
             for file in sorted((self._folder / name).rglob("*")):
                 if file.is_file() and not file.name.startswith("."):
                     found[str(file.relative_to(self._folder / name))] = file.read_bytes()
+        self.history.in_parts = {iri for iri, each in self._sources.items() if each.in_parts}
+        self.history.late_in_parts = {
+            iri for iri, each in self._sources.items() if each.late_in_parts
+        }
         self.history.edges = {iri: source.edges for iri, source in self._sources.items()}
         self.history.read = {iri: source.consumed for iri, source in self._sources.items()}
 

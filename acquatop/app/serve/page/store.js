@@ -93,7 +93,8 @@ export class Store {
     else if (kind === "query") this.describe(data);
     else if (kind === "removed") this.queries.delete(data.id);
     else if (kind === "answer") this.take(data);
-    else if (kind === "items") this.count(data.queries);
+    else if (kind === "items") this.change(data.queries, "streams");
+    else if (kind === "waiting") this.change(data.queries, "waiting");
     this.touch(data.id ?? null);
   }
 
@@ -113,11 +114,11 @@ export class Store {
     else this.queries.set(described.id, new Query(described));
   }
 
-  /** Apply the counts of items for queries without an answer. */
-  count(queries) {
-    for (const [id, streams] of Object.entries(queries)) {
+  /** Replace one part of the descriptions of some queries. */
+  change(queries, part) {
+    for (const [id, value] of Object.entries(queries)) {
       const known = this.queries.get(id);
-      if (known) known.described = { ...known.described, streams };
+      if (known) known.described = { ...known.described, [part]: value };
     }
   }
 

@@ -5,7 +5,7 @@ import { aboutAnswer, STATUS } from "./about.js";
 import { chart } from "./charts.js";
 import { byId, h, mark, say } from "./dom.js";
 import { announce, Leaderboard } from "./leaderboard.js";
-import { came, clock, many, milliseconds, mostly, number, percent, seconds, short, total } from "./words.js";
+import { came, many, milliseconds, mostly, number, percent, seconds, short, span, total, waitsFor } from "./words.js";
 
 const MOST_TRIPLES = 200;
 const FIRST = "The first answer comes when the first window closes.";
@@ -48,6 +48,7 @@ export class View {
     this.worth = h("span", { class: "worth" });
     this.lead = h("p");
     this.waiting = h("p", { class: "waiting" }, FIRST);
+    this.wait = h("p", { class: "wait", role: "status", hidden: true });
     this.board = new Leaderboard();
     this.truth = h("p", { class: "truth", hidden: true });
     this.triples = h("pre", { class: "triples", tabindex: "0", "aria-label": "Triples", hidden: true });
@@ -65,6 +66,7 @@ export class View {
       this.problem,
       h("div", { class: "trust" }, this.badge, this.worth, this.lead, this.window),
       this.waiting,
+      this.wait,
       this.board.element,
       this.truth,
       this.triples,
@@ -109,6 +111,9 @@ export class View {
     this.drawProblem();
     mark(this.element, "data-answered", answer === null ? "no" : "yes");
     say(this.waiting, came(described) ? `${FIRST} So far ${came(described)}.` : FIRST);
+    say(this.wait, runs ? waitsFor(described.waiting) : "");
+    mark(this.wait, "data-tone", described.waiting?.remedy ? "warn" : null);
+    this.wait.hidden = !(runs && described.waiting);
     if (answer === null) return;
     this.drawTrust(answer);
     this.drawResults(answer, moves);
@@ -132,7 +137,7 @@ export class View {
     const shown = answer.expected && answer.status !== "exact";
     say(this.worth, shown ? `${percent(answer.expected.precision)} expected precision` : "");
     say(this.lead, answer.status === "approximate" && answer.reason ? `${answer.reason}.` : words);
-    say(this.window, `window ${clock(answer.window.opens)} – ${clock(answer.window.closes)}`);
+    say(this.window, `window ${span(answer.window.opens, answer.window.closes)}`);
   }
 
   drawResults(answer, moves) {

@@ -21,8 +21,19 @@ export function number(value) {
   return value.toLocaleString("en", { maximumFractionDigits: digits });
 }
 
-/** Return the time of day of an instant; its year may have any number of digits. */
-export const clock = (instant) => instant.split("T")[1].replace(/\.000Z?$|Z$/, "");
+/** Return an instant for people: the time of day, after the date if that is not today's, in UTC. */
+export function clock(instant, today = new Date().toISOString()) {
+  const [date, time] = instant.split("T");
+  const short = time.replace(/\.000Z?$|Z$/, "");
+  return date === today.split("T")[0] ? short : `${date} ${short}`;
+}
+
+/** Return two instants for people; the second has a date only if it is not that of the first. */
+export const span = (opens, closes) => `${clock(opens)} – ${clock(closes, opens)}`;
+
+/** Return a sentence about the thing that a query waits for, and the remedy; empty for nothing. */
+export const waitsFor = (waiting) =>
+  waiting ? `Waiting: ${[waiting.text, waiting.remedy].filter(Boolean).join("; ")}.` : "";
 
 /** Return true if an instant is after another. For years from 1 on, also of five digits. */
 export const isAfter = (instant, other) =>

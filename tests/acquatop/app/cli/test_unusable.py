@@ -107,7 +107,9 @@ class Program:
     def _read(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            self._said.put(line)
+            # Told after two seconds, which may pass at any point of a test.
+            if ": waiting: " not in line:
+                self._said.put(line)
         self._said.put(None)
 
     def line(self) -> str | None:
@@ -300,7 +302,7 @@ def test_on_a_terminal_it_is_said_above_the_table_and_again_below_it(tmp_path: P
     assert lines[0].startswith(
         "acquatop: 3 of 3 items of <http://example.org/s> so far cannot be used"
     )
-    assert lines[-1].startswith(("0 events/s", "1 events/s"))
+    assert any(line.startswith(("0 events/s", "1 events/s")) for line in lines)
     assert all(
         "acquatop" not in line or line.startswith("acquatop: ")
         for each in plain

@@ -24,6 +24,7 @@ from acquatop.app.serve.guard import HEADERS, token_from
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.server import Server
 from acquatop.app.watch.address import ListenAddress
+from acquatop.engine.waiting.kinds import Waiting, WaitingKind
 from acquatop.errors import EnvironmentProblem, EvaluationError, UserError
 from acquatop.plan.check import check_query
 from tests.support.staged import LIMIT, QUERY, Stage, ranking, staged, wait_for
@@ -81,6 +82,7 @@ def test_a_query_is_registered_listed_shown_and_removed(stage: Stage) -> None:
         "newest": None,
         "streams": [{"iri": STREAM, "items": 0, "bad": {}}],
         "unanswered": {"windows": {}, "last": None},
+        "waiting": None,
         "text": QUERY,
         "warnings": [],
     }
@@ -184,6 +186,38 @@ def test_readers_are_told_what_comes_for_queries_without_an_answer() -> None:
             assert (kind, data) == ("items", {"queries": {"second": more}})
             stage.client.remove("second")
             assert next(events)[0] == "removed"
+
+
+SILENT = Waiting(kind=WaitingKind.SILENT, since=1.5, text="nothing comes", remedy="send it")
+WINDOW = Waiting(kind=WaitingKind.WINDOW, since=1.5, text="a window is open")
+
+
+def test_a_query_says_what_it_waits_for_and_readers_are_told_when_that_changes() -> None:
+    with staged(Limits(items_seconds=0.01)) as stage:
+        stage.client.register(QUERY)
+        with requests.get(stage.url + "/events", stream=True, timeout=LIMIT) as reply:
+            events = events_of(reply)
+            assert next(events)[0] == "snapshot"
+            stage.engine.waits = {"query": SILENT}
+            shown = {
+                "kind": "silent",
+                "since": "1970-01-01T00:00:01.500Z",
+                "text": "nothing comes",
+                "remedy": "send it",
+            }
+            kind, _, data = next(events)
+            assert (kind, data) == ("waiting", {"queries": {"query": shown}})
+            assert stage.client.query("query")["waiting"] == shown
+            stage.engine.waits = {"query": WINDOW}
+            assert next(events)[2]["queries"]["query"]["remedy"] is None
+            stage.give("query", 1000)
+            assert next(events)[0] == "answer"
+            # All is well: an answer is there, and the next one will come.
+            assert next(events)[2] == {"queries": {"query": None}}
+            assert stage.client.query("query")["waiting"] is None
+            stage.engine.waits = {"query": SILENT}
+            assert next(events)[2] == {"queries": {"query": shown}}
+            assert stage.client.pause("query")["waiting"] is None
 
 
 def test_the_plan_comes_as_json_and_as_text(stage: Stage) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, expect
 from rdflib import Literal, URIRef
 
 from acquatop.answer.answer import Answer, Counts, Row, Status
+from acquatop.engine.waiting.kinds import Waiting, WaitingKind
 from replica.budget import Spending
 from tests.support.browsing import DESK, NEEDS_CHROMIUM, Watched
 from tests.support.staged import QUERY, Stage, ranking, staged, wait_for
@@ -161,11 +163,11 @@ def test_windows_of_any_year_are_shown_in_the_order_of_time(browser: Browser, st
     for closes_ms in (year_10000 - 2_000, year_10000 + 2_000, year_10000 + 4_000):
         stage.engine.give(replace(answer, opens_ms=closes_ms - 6_000, closes_ms=closes_ms))
     shown = watched.page.locator("main")
-    expect(shown).to_contain_text("window 23:59:58 – 00:00:04")
+    expect(shown).to_contain_text("window 9999-12-31 23:59:58 – 10000-01-01 00:00:04")
     latency = watched.page.locator(".chart.latency .line")
     expect(latency).to_have_attribute("d", re.compile(r"^[^L]*(L[^L]*){2}$"))
     watched.page.reload()
-    expect(shown).to_contain_text("window 23:59:58 – 00:00:04")
+    expect(shown).to_contain_text("window 9999-12-31 23:59:58 – 10000-01-01 00:00:04")
     expect(latency).to_have_attribute("d", re.compile(r"^[^L]*(L[^L]*){2}$"))
     watched.close()
 
@@ -243,6 +245,45 @@ def test_without_an_answer_the_page_says_what_has_come_and_what_of_it_was_bad(
     stage.give("query", NOON)
     expect(leader).to_have_text("1. ann")
     expect(waiting).to_be_hidden()
+    watched.close()
+
+
+def test_the_page_says_what_a_query_waits_for_without_an_answer_and_when_they_stop(
+    browser: Browser, stage: Stage
+) -> None:
+    stage.client.register(QUERY)
+    window = Waiting(kind=WaitingKind.WINDOW, since=1.5, text="a window is <open>")
+    silent = Waiting(kind=WaitingKind.SILENT, since=1.5, text="nothing comes", remedy="send it")
+    stage.engine.waits = {"query": window}
+    watched = Watched(browser, stage)
+    waits = watched.page.locator(".wait")
+    expect(waits).to_have_text("Waiting: a window is <open>.")
+    stage.engine.waits = {"query": silent}
+    expect(waits).to_have_text("Waiting: nothing comes; send it.")
+    stage.engine.waits = {"query": window}
+    stage.give("query", NOON)
+    expect(waits).to_be_hidden()
+    stage.engine.waits = {"query": silent}
+    expect(waits).to_have_text("Waiting: nothing comes; send it.")
+    watched.page.reload()
+    expect(waits).to_be_visible()
+    stage.client.pause("query")
+    expect(waits).to_be_hidden()
+    watched.close()
+
+
+def test_a_window_has_a_date_unless_it_is_of_today(browser: Browser, stage: Stage) -> None:
+    stage.client.register(QUERY)
+    watched = Watched(browser, stage)
+    watched.page.clock.set_fixed_time(datetime.fromtimestamp(NOON / 1000, UTC))
+    shown, today = watched.page.locator(".window"), NOON + 60_000
+    for closes_ms, words in (
+        (today, "window 12:00:54 – 12:01:00"),
+        (today + 86_400_000, "window 2025-06-17 12:00:54 – 12:01:00"),
+        (today + 129_543_000, "window 2025-06-17 23:59:57 – 2025-06-18 00:00:03"),
+    ):
+        stage.give("query", closes_ms, opens_ms=closes_ms - 6_000)
+        expect(shown).to_have_text(words)
     watched.close()
 
 

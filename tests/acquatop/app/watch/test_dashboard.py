@@ -71,7 +71,7 @@ def test_the_present_answer_of_each_query_takes_the_place_of_the_one_before() ->
 def test_the_line_above_says_how_things_stand() -> None:
     time = Time()
     intake = Intake()
-    view = LiveView(console(), intake, named=False, clock=time)
+    view = LiveView(console(), intake, named=False, clock=time, wall=lambda: 0.0)
     engine = Several([intake, view])
     assert picture(view).splitlines()[0] == "0 events/s · no answer yet"
     time.now = 2.0
@@ -83,7 +83,7 @@ def test_the_line_above_says_how_things_stand() -> None:
     spent = replace(answer_of("q", "ann"), spending=Spending(3, 1), budget=Budget(8, 1, 1.0))
     view.answer(AnswerSeen(answer=spent))
     line = (
-        "1,500 events/s · 2 late · 1 bad · watermark 00:00:04.000 · latency 12 ms · asked for 3 "
+        "1,500 events/s · 2 late · 1 bad · watermark 00:00:04 · latency 12 ms · asked for 3 "
         "of 8 items · remote"
     )
     assert picture(view).splitlines()[0] == f"{line} ok"
@@ -93,6 +93,21 @@ def test_the_line_above_says_how_things_stand() -> None:
     assert "\x1b" not in failing
     view.answer(AnswerSeen(answer=spent))
     assert picture(view).splitlines()[0].endswith("remote ok")
+
+
+def test_below_it_stands_what_queries_wait_for_and_dates_that_are_not_of_today() -> None:
+    words = ["nothing comes (3 s); send it"]
+    view = LiveView(
+        console(), Intake(), named=False, waiting=lambda: words[0], wall=lambda: 86_400.0
+    )
+    assert picture(view).splitlines()[1] == words[0]
+    words[0] = 100 * "wrong "
+    view(answer_of("p", "ann"))
+    assert len(picture(view, height=16).splitlines()) <= 16
+    words[0] = ""
+    view(replace(answer_of("q", "ann"), opens_ms=1_000, closes_ms=7_000))
+    assert picture(view).splitlines()[1] == ""
+    assert "(1970-01-01 00:00:01, 00:00:07]" in picture(view)
 
 
 def test_of_a_recording_it_says_how_far_it_has_been_read() -> None:
@@ -121,7 +136,10 @@ def test_what_does_not_fit_is_left_out_and_counted() -> None:
 
 @pytest.mark.parametrize(
     ("time_ms", "shown"),
-    [(253_402_300_799_999, "23:59:59.999"), (-62_135_596_800_001, "23:59:59.999")],
+    [
+        (253_402_300_799_999, "9999-12-31 23:59:59.999"),
+        (-62_135_596_800_001, "0000-12-31 23:59:59.999"),
+    ],
 )
 def test_a_watermark_of_any_year_is_shown(time_ms: int, shown: str) -> None:
     """With a lateness it may lie before the year 1."""

@@ -18,6 +18,7 @@ from acquatop.answer.answer import Counts, Row
 from acquatop.app.watch import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
 from acquatop.app.watch.json_lines import JsonLines
 from acquatop.app.watch.log import REASONS, Level, Log, MessagesAsLines
+from acquatop.engine.standstill import Hindrance, Standstill
 from acquatop.errors import EnvironmentProblem, UserError
 from replica.budget import Spending
 from tests.support.empty_answer import NOTHING
@@ -217,3 +218,15 @@ def test_after_a_line_that_was_torn_the_next_is_whole() -> None:
         '{"event": "whole"}',
         '{"event": "another"}',
     ]
+
+
+def test_a_watermark_that_stands_still_is_told_now_and_then(world: World) -> None:
+    records = {Hindrance.LATE: 3, Hindrance.BAD: 1}
+    for second in range(15):
+        world.now = float(second)
+        still = Standstill(watermark_ms=5, seconds=60.0 + second, records=records)
+        world.log.batch(BatchSeen(stream="s", events=1, standstill=still))
+    first, second_line = world.said("standstill")
+    assert (first["level"], first["stream"], first["watermark_ms"]) == ("warning", "s", 5)
+    assert (first["records"], first["main"]) == ({"late": 3, "bad": 1}, "late")
+    assert (first["seconds"], second_line["seconds"]) == (60, 70)

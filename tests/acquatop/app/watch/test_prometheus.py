@@ -19,6 +19,7 @@ from acquatop.app.watch import AnswerSeen, BatchSeen, Kept, QueryState, StateSee
 from acquatop.app.watch.address import ListenAddress
 from acquatop.app.watch.endpoint import Endpoint
 from acquatop.app.watch.prometheus import REASONS, Metrics
+from acquatop.engine.waiting.kinds import Waiting, WaitingKind
 from acquatop.errors import EnvironmentProblem
 from replica.budget import Budget, Spending
 from tests.support.empty_answer import NOTHING
@@ -65,6 +66,7 @@ def test_a_batch_is_counted_by_stream() -> None:
         events=5,
         bad={"not JSON": 2},
         late=1,
+        repeated=3,
         watermark_ms=97_500,
         seconds=0.3,
         reduce_seconds=0.2,
@@ -74,6 +76,7 @@ def test_a_batch_is_counted_by_stream() -> None:
     expected = {
         "events_total": 10,
         "late_events_total": 2,
+        "repeated_messages_total": 6,
         "batch_duration_seconds_count": 2,
         "batch_duration_seconds_sum": 0.6,
         "watermark_timestamp_seconds": 98.0,
@@ -181,6 +184,17 @@ def test_reasons_without_end_are_counted_as_other_ones() -> None:
     }
     assert len(bad) == REASONS + 1
     assert sum(bad.values()) == 50
+
+
+def test_queries_are_counted_by_the_thing_that_they_wait_for_at_each_scrape() -> None:
+    metrics = Metrics(process=False)
+    assert value(metrics, "waiting_queries", kind="silent") == 0
+    silent = Waiting(kind=WaitingKind.SILENT, since=0.0, text="nothing comes")
+    waits = {"q": silent, "r": silent}
+    metrics.watch(lambda: waits)
+    assert value(metrics, "waiting_queries", kind="silent") == 2
+    waits.clear()
+    assert value(metrics, "waiting_queries", kind="silent") == 0
 
 
 def test_two_of_it_know_nothing_of_each_other() -> None:

@@ -51,6 +51,8 @@ def test_processes_that_are_killed_for_good(trial: Trial) -> None:
     ]
     assert trial.run("real", ways) == len(ways)
     assert trial.failures == []
+    assert trial.verdict.judged["exact"] > 15
+    assert trial.verdict.checks["a request is within the budget"] > 20
 
 
 def test_a_strict_budget_is_spent_once(tmp_path: Path) -> None:

@@ -40,3 +40,6 @@ def test_killed_python_and_killed_java() -> None:
         ]
         assert trial.run("both", ways, processes.to_its_end()) == len(ways)
         assert trial.failures == []
+        # The sums of every window, judged by brute force, and all bytes.
+        assert trial.verdict.judged["exact"] + trial.verdict.judged["certified"] >= 3
+        assert trial.verdict.checks["files are equal"] > 5

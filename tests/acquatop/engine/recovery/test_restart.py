@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -22,11 +25,13 @@ from acquatop.engine.state.folder import Folder
 from acquatop.engine.stream_driver import StreamDriver
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.runtime.checkpoint import Checkpoint
+from connectors import ConnectorError
 from tests.support.crash.killing import in_process
 from tests.support.crash.life import Life, content
 from tests.support.crash.reaper import Point
 from tests.support.crash.world import People, queries, write_catalog, write_world
 from tests.support.disks import quick_folder
+from tests.support.markers import THOROUGH
 
 HALF_WAY = Point("after NdjsonSink.write", 4)
 
@@ -136,6 +141,29 @@ def test_a_changed_stream_is_refused(world: World) -> None:
     assert content(life.out) == world.whole("most")
 
 
+@pytest.mark.parametrize("same_length", [True, False])
+def test_a_recording_with_other_content_is_refused_until_the_old_one_is_put_back(
+    world: World, same_length: bool
+) -> None:
+    life = world.killed("most")
+    written = content(life.out)
+    recording = world.folder / "events.jsonl"
+    whole = recording.read_bytes()
+    first, _, rest = whole.partition(b"\n")
+    other = first.replace(b"0", b"1") + b"\n" + rest if same_length else rest
+    assert other != whole
+    recording.write_bytes(other)
+    with pytest.raises(
+        ConnectorError, match=r"events\.jsonl is not what has been read of it(.|\n)*hint: put back"
+    ):
+        life.live()
+    assert lines(content(life.out), "most")[0].startswith(lines(written, "most")[0])
+    recording.unlink()
+    recording.write_bytes(whole)
+    life.live()
+    assert content(life.out) == world.whole("most")
+
+
 def test_settings_that_change_how_a_query_is_evaluated_are_refused(world: World) -> None:
     life = world.killed("top")
     world.write_catalog(refill="true")
@@ -197,6 +225,31 @@ class Told(Silent):
 
     def kept(self, seen: StateSeen) -> None:
         self.seen.append(seen)
+
+
+@THOROUGH
+def test_a_changed_bit_anywhere_in_a_state_is_said_or_costs_nothing(
+    world: World, tmp_path: Path
+) -> None:
+    life, whole, random = world.killed("most", "counts"), world.whole("most", "counts"), Random(11)
+    shutil.copytree(life.state.parent, tmp_path / "killed")
+    files = sorted(each.name for each in life.state.iterdir() if each.is_file())
+    refused = []
+    for name in [each for each in files if (life.state / each).stat().st_size] * 3:
+        shutil.rmtree(life.state.parent)
+        shutil.copytree(tmp_path / "killed", life.state.parent)
+        changed = bytearray((life.state / name).read_bytes())
+        changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
+        (life.state / name).write_bytes(changed)
+        try:
+            life.live()
+        except EnvironmentProblem as problem:
+            refused.append((name, str(problem)))
+        else:
+            assert content(life.out) == whole
+    assert refused
+    wrong = [said for name, said in refused if not re.search(rf"{name} is damaged.*\n  hint", said)]
+    assert wrong == []
 
 
 def test_a_damaged_snapshot_costs_nothing_but_time(world: World) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -167,15 +169,23 @@ def test_a_journal_that_was_cut_anywhere_ends_with_its_last_whole_entry(place: P
     assert lengths == {0, 1, 2, 3}
 
 
+NOT_WRITTEN = (
+    "journal-00000004 ends at byte %d with what was never written so (damage, or a loss of "
+    "power); the 2 entries before it are used"
+)
+
+
 def test_a_byte_that_has_changed_anywhere_in_a_journal(place: Path) -> None:
-    """In the last entry it cannot be told from an entry that was not finished."""
+    """In the last entry it could be one that a loss of power left; what precedes it is used."""
     file = place / "journal-00000004"
     content = file.read_bytes()
     last = content.rindex(b"\xf0entry\r\n")
     for at in range(len(content)):
         file.write_bytes(flipped(content, at))
         if at >= last:
-            assert state_of(place) == (NEWER, journal("after 4", 2))
+            assert recover(place) == Recovered(
+                NEWER, journal("after 4", 2), f"{place}: {NOT_WRITTEN % last}"
+            )
             continue
         with pytest.raises(
             EnvironmentProblem,
@@ -198,7 +208,10 @@ def test_an_entry_that_was_taken_out_or_repeated(place: Path) -> None:
     with pytest.raises(EnvironmentProblem, match="is damaged at byte"):
         recover(place)
     file.write_bytes(head + first + second + first)
-    assert state_of(place) == (NEWER, journal("after 4", 2))
+    found = recover(place)
+    assert found is not None
+    assert (found.parts, found.journal) == (NEWER, journal("after 4", 2))
+    assert "with what was never written so" in str(found.problem)
 
 
 def test_zeros_at_the_end_of_a_journal(place: Path) -> None:
@@ -209,4 +222,45 @@ def test_zeros_at_the_end_of_a_journal(place: Path) -> None:
 
 def test_the_journal_of_another_snapshot_is_not_used(place: Path) -> None:
     shutil.copy(place / "journal-00000003", place / "journal-00000004")
-    assert state_of(place) == (NEWER, [])
+    found = recover(place)
+    assert found is not None
+    assert (found.parts, found.journal) == (NEWER, [])
+    assert "the 0 entries before it are used" in str(found.problem)
+
+
+def test_a_bit_that_has_changed_anywhere_in_the_manifest_is_no_change_of_a_text(
+    place: Path,
+) -> None:
+    texts = {"query top": "SELECT ?s { ?s ?p 1 }", "stream s": "lines"}
+    with StateDirectory.open(place, texts):
+        pass
+    file = place / "manifest.json"
+    content = file.read_bytes()
+    random = Random(7)
+    said = []
+    for at in range(len(content)):
+        changed = bytearray(content)
+        changed[at] ^= 1 << random.randrange(8)
+        file.write_bytes(changed)
+        try:
+            StateDirectory.open(place, texts).close()
+        except EnvironmentProblem as problem:
+            said.append(str(problem))
+        else:
+            # Only how it is laid out has changed, or the name of the checksum itself.
+            file.write_bytes(content)
+    remedy = "\n  hint: put back a copy of it, or delete the directory to begin anew"
+    assert all(each.startswith(f"{file} is damaged: ") for each in said)
+    assert all(each.endswith(remedy) for each in said)
+    assert len(said) > len(content) // 2
+
+
+def test_a_manifest_of_an_earlier_version_gets_a_checksum(place: Path) -> None:
+    file = place / "manifest.json"
+    with StateDirectory.open(place, {"a": "1"}):
+        content = file.read_bytes()
+    parsed = json.loads(content)
+    del parsed["checksum"]
+    file.write_text(json.dumps(parsed))
+    StateDirectory.open(place, {"a": "1"}).close()
+    assert file.read_bytes() == content
