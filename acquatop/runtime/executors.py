@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,35 +14,42 @@ if TYPE_CHECKING:
 
 AFTER_SECONDS, EVERY_SECONDS = 5.0, 2.5
 """Seconds of waiting before it is said, and between checks."""
+ANSWER_SECONDS = 10.0
+"""Seconds in which a master's machine has to take a connection."""
 
 _LOG = logging.getLogger("acquatop")
 
 
-@contextmanager
-def said_if_no_answer(master: str) -> Iterator[None]:
-    """Log a warning if the block, which starts Spark, waits for a cluster's master.
+def say_if_unreachable(master: str) -> None:
+    """Log a warning, by a thread, if no master of a standalone cluster can be reached."""
+    if places := _places(master):
+        threading.Thread(target=_try_to_reach, args=[master, places], daemon=True).start()
 
-    The time that Java takes to start does not count.
+
+def _places(master: str) -> Sequence[tuple[str, int]]:
+    """Return hosts and ports; none for other clusters.
+
+    >>> _places("spark://10.0.0.1:7077,other:7078"), _places("yarn")
+    ([('10.0.0.1', 7077), ('other', 7078)], [])
     """
-    done = threading.Event()
-    if not master.startswith("local"):
-        threading.Thread(target=_await_answer, args=[master, done], daemon=True).start()
-    try:
-        yield
-    finally:
-        done.set()
+    kind, _, hosts = master.partition("spark://")
+    named = [] if kind else [each.rpartition(":") for each in hosts.split(",") if each]
+    return [(host, int(port)) for host, _, port in named]
 
 
-def _await_answer(master: str, done: threading.Event) -> None:
-    from pyspark import SparkContext
-
-    java_was_there = False
-    while not done.wait(2 * AFTER_SECONDS):
-        if java_was_there:
-            hint = "is that its URL, as its page shows it, and does a firewall let it through?"
-            _LOG.warning("%s has not answered yet\n  hint: %s", master, hint)
+def _try_to_reach(master: str, places: Sequence[tuple[str, int]]) -> None:
+    problem: Exception | None = None
+    for place in places:
+        try:
+            socket.create_connection(place, timeout=ANSWER_SECONDS).close()
+        except (OSError, OverflowError) as error:  # the latter for ports that there are not
+            problem = error
+        else:
             return
-        java_was_there = SparkContext._gateway is not None
+    assert problem is not None, "there is a place"
+    reason = getattr(problem, "strerror", None) or str(problem)
+    hint = "is that its URL, as its page shows it, and does a firewall let it through?"
+    _LOG.warning("%s cannot be reached: %s\n  hint: %s", master, reason, hint)
 
 
 class ExecutorWatch:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from acquatop.catalog.spark_settings import SparkSettings
 from acquatop.errors import EnvironmentProblem, UserError
-from acquatop.runtime.executors import said_if_no_answer
+from acquatop.runtime.executors import say_if_unreachable
 from acquatop.runtime.failures import essence, with_hint
 from acquatop.runtime.java import Java, explain_missing, find_java, java_home
 
@@ -175,8 +175,8 @@ def _started(java: Java, home: str, properties: Mapping[str, str]) -> SparkSessi
             builder = SparkSession.builder
             for key, value in own_properties(log4j.absolute().as_uri(), properties).items():
                 builder = builder.config(key, value)
-            with said_if_no_answer(properties.get("spark.master", "local")):
-                return builder.getOrCreate()
+            say_if_unreachable(properties.get("spark.master", "local"))
+            return builder.getOrCreate()
     except Exception as error:
         said = f"Spark did not start on Java {java.version} ({java.command})"
         raise EnvironmentProblem(with_hint(f"{said}: {essence(str(error))[0]}")) from error
