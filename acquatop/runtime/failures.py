@@ -23,8 +23,8 @@ _PYTHON = (
 )
 _FILES = "executors read the files of streams themselves: each machine needs them at that path"
 _ENDED = (
-    "executors that end at once, or a driver that they cannot reach, let the cluster end it: see "
-    "work/app-*/*/stderr on a worker, and the master's page"
+    "a master that does not answer ends it, and so do executors that end at once or cannot reach "
+    "the driver: see the master's page, and work/app-*/*/stderr on a worker"
 )
 _HINTS = (
     (("out of memory", "OutOfMemoryError", "maxResultSize", "TaskResultLost", "[LOST]"), _MEMORY),
@@ -49,37 +49,42 @@ def said_by_spark(session: Session, stream: Stream | None = None) -> Iterator[No
         raise
     except Exception as failure:
         said, place = essence(str(failure))
-        raise _problem(session.fate() or said or type(failure).__name__, stream, place) from failure
+        what = _what(stream) + ("" if place is None else f", on {place}")
+        known = with_hint(
+            f"{what}: {session.fate() or said or type(failure).__name__}",
+            on_cluster=session.is_on_cluster,
+        )
+        raise EnvironmentProblem(known) from failure
 
 
-def with_hint(said: str, place: str | None = None) -> str:
+def _what(stream: Stream | None) -> str:
+    return (
+        "Spark has failed" if stream is None else f"the stream <{stream.iri}> has failed on Spark"
+    )
+
+
+def with_hint(said: str, *, on_cluster: bool) -> str:
     """Return a failure's message, with the remedy if that is known.
 
-    A message's own remedy counts, unless there is one for executors and it comes from an executor.
+    A message's own remedy counts, unless there is one for clusters, and it comes from there.
 
-    >>> print(with_hint("no heap: out of memory\\n  hint: be brief"))
+    >>> print(with_hint("no heap: out of memory\\n  hint: be brief", on_cluster=False))
     no heap: out of memory
       hint: be brief
-    >>> print(with_hint("a: No such file\\n  hint: let it stay", "10.0.0.2"))
+    >>> print(with_hint("a: No such file\\n  hint: let it stay", on_cluster=True))
     a: No such file
       hint: executors read the files of streams themselves: each machine needs them at that path
     """
     message, _, own = said.partition(_HINT)
     known = (hint for words, hint in _HINTS if any(each in message for each in words))
-    hint = own if own and place is None else next(known, own)
+    hint = own if own and not on_cluster else next(known, own)
     return message + _HINT + hint if hint else message
 
 
-def _problem(said: str, stream: Stream | None, place: str | None) -> EnvironmentProblem:
-    what = (
-        "Spark has failed" if stream is None else f"the stream <{stream.iri}> has failed on Spark"
-    )
-    where = "" if place is None else f", on {place}"
-    return EnvironmentProblem(with_hint(f"{what}{where}: {said}", place))
-
-
 def essence(text: str) -> tuple[str, str | None]:
-    """Return the line of a long message that says most, and the executor's machine if it is one's.
+    """Return the line of a long message that says most, and the executor's machine if that is said.
+
+    PySpark 4.3 leaves it out of failures in Python.
 
     >>> essence("An error occurred while calling o1.x.\\n: org.SparkException: Job aborted")
     ('org.SparkException: Job aborted', None)

@@ -38,6 +38,11 @@ class Session:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
+    @property
+    def is_on_cluster(self) -> bool:
+        """True if the executors are on other machines."""
+        return not str(self.spark.sparkContext.master).startswith("local")
+
     def fate(self) -> str | None:
         """Return what has become of the session's Java if it has ended, None if it answers."""
         try:
@@ -179,7 +184,9 @@ def _started(java: Java, home: str, properties: Mapping[str, str]) -> SparkSessi
             return builder.getOrCreate()
     except Exception as error:
         said = f"Spark did not start on Java {java.version} ({java.command})"
-        raise EnvironmentProblem(with_hint(f"{said}: {essence(str(error))[0]}")) from error
+        said += f": {essence(str(error))[0]}"
+        is_local = properties.get("spark.master", "local").startswith("local")
+        raise EnvironmentProblem(with_hint(said, on_cluster=not is_local)) from error
     finally:
         # Only launches need it; what runs in this process keeps its own surroundings.
         os.environ.pop("JAVA_HOME") if before is None else os.environ.update(JAVA_HOME=before)

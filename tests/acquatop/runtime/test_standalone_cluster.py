@@ -28,6 +28,7 @@ QUICKLY = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": QUICK,
     "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": QUICK,
 }
 ALL = {"spark.scheduler.minRegisteredResourcesRatio": "1"}
 """Work begins when all executors are there."""
@@ -233,8 +234,8 @@ def test_code_that_executors_have_not_is_said(
     done = run(world, *on(cluster, ONE, {"spark.pyspark.python": str(other_python)}))
     assert done.returncode == 1
     assert (
-        "acquatop: Spark has failed, on 127.0.0.1: ModuleNotFoundError: No module named "
-        "'acquatop'\n  hint: spark.pyspark.python names the executors' Python"
+        "acquatop: Spark has failed: ModuleNotFoundError: No module named 'acquatop'\n"
+        "  hint: spark.pyspark.python names the executors' Python"
     ) in done.stderr
 
 
@@ -253,7 +254,7 @@ def test_a_file_that_executors_have_not_is_said(
     assert done.returncode == 1
     *_, said, hint = done.stderr.splitlines()
     assert said == (
-        "acquatop: the stream <http://example.org/lines> has failed on Spark, on 127.0.0.1: "
+        "acquatop: the stream <http://example.org/lines> has failed on Spark: "
         "/proc/self/cwd/lines/0.jsonl cannot be read: No such file or directory"
     )
     assert "each machine needs them at that path" in hint
