@@ -35,6 +35,7 @@ from acquatop.runtime.sources import (
 )
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
 from connectors.divisible import Divisible
+from connectors.ending_source import ending
 from connectors.read_limits import PLANS_WITHIN_LIMITS
 from connectors.registry import CONNECTORS, SPARK
 from connectors.source_status import SourceStatus
@@ -163,15 +164,16 @@ class SparkCarrier:
             size = None if position is None else position.get("pace")
             self._steps = Steps(self._reader, _allowance(self._spark), size)
 
-    def _rows(self) -> DataFrame:
+    def _rows(self, until_end: bool) -> DataFrame:
         source = CONNECTORS[self._stream.connector].data_source()
+        source = ending(source) if until_end else source
         self._spark.dataSource.register(source)
         own = source_options(self._stream.connector, self._stream.options)
         options = for_other_processes(self._stream.connector, own)
         return self._spark.readStream.format(source.name()).options(**options).load()
 
     def _start(self, until_end: bool) -> StreamingQuery:
-        writer = self._rows().writeStream.foreachBatch(self._process)
+        writer = self._rows(until_end).writeStream.foreachBatch(self._process)
         # The driver's disk, whatever file system a cluster would look for a mere path in. Not
         # as_uri(): to Spark a %20 would be part of the name.
         writer = writer.option("checkpointLocation", f"file://{self._checkpoint.path.absolute()}")
@@ -382,7 +384,7 @@ class ForeignCarrier(SparkCarrier):
     def _open(self, position: Position | None) -> None:
         """Do nothing: Spark's note contains the position."""
 
-    def _rows(self) -> DataFrame:
+    def _rows(self, until_end: bool) -> DataFrame:
         return rows_of(self._spark, self._stream)
 
     def _kept(self) -> dict[str, Any]:
