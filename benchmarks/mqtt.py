@@ -19,11 +19,11 @@ from pathlib import Path
 
 from paho.mqtt.client import Client, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from rich.console import Console
 from rich.table import Table
 
 from connectors.mqtt import MqttDataSource
+from connectors.read_limits import ReadAllAvailable
 from tests.support.mqtt.mosquitto import Mosquitto
 
 TOPIC = b"plant/press/vibration"

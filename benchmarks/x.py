@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.json as pj
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from benchmarks.table import Figure, report
 from connectors.live import LiveReader, log_options
 from connectors.mapping import IRI, Property, Template
+from connectors.read_limits import ReadAllAvailable
 from connectors.x_api.filtered_stream import FilteredStream, Settings
 from connectors.x_api.line_splitter import lines_of
 from connectors.x_api.messages import Messages

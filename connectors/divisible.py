@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, ReadMaxRows
+from connectors.read_limits import ReadLimit, ReadMaxBytes, ReadMaxRows
 
 
 @runtime_checkable

@@ -28,6 +28,7 @@ Options:
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,11 +37,11 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from connectors import ConnectorError
 from connectors.columns import MISFIT
 from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
+from connectors.read_limits import ALL, ReadLimit, ReadMaxBytes, TriggerAvailableNow
 from connectors.row_origins import ARRIVED, FILE, POSITION
 from connectors.source_files import Seen, SourceFiles
 from connectors.source_status import SourceStatus, status_of_files
@@ -106,7 +107,7 @@ class _Files(InputPartition):
     files: tuple[tuple[str, Place], ...]
 
 
-class FilesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class FilesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
     """Reader of files that have not been read yet; the module describes offsets."""
 
     def __init__(
@@ -135,8 +136,15 @@ class FilesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
             raise ConnectorError(f"there is no file or folder {self._path}")
         self._target = {name: seen.size for name, seen in self._present().items()}
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Return the offset after the next batch: the next files in the order of their names."""
+    def latestOffset(  # noqa: N802
+        self, start: Offset | None = None, limit: ReadLimit = ALL
+    ) -> Offset:
+        """Return the offset after the next batch: the next files in the order of their names.
+
+        Without a start it is the end of all files: Spark takes a later offset for granted.
+        """
+        most = self._bounds.files if start is not None else math.inf
+        start = self.initialOffset() if start is None else start
         present = self._present()
         self._sources.check(start, present)
         room = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
@@ -147,7 +155,7 @@ class FilesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
             if name not in present:
                 raise self._sources.lost(name, 0)
             size = present[name].size
-            if len(new) >= self._bounds.files or (new and room is not None and size > room):
+            if len(new) >= most or (new and room is not None and size > room):
                 break
             new[name] = self._place(name, [size, self._sources.print_of(name, size)])
             room = None if room is None else room - min(size, self._bounds.file_bytes)

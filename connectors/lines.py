@@ -41,11 +41,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from connectors import ConnectorError
 from connectors.line_groups import TOGETHER, GroupEnds, LineEnds
 from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
+from connectors.read_limits import ALL, ReadLimit, ReadMaxBytes, TriggerAvailableNow
 from connectors.source_files import SourceFiles
 from connectors.source_status import SourceState, SourceStatus, status_of_files
 
@@ -105,7 +105,7 @@ class _Range(InputPartition):
     places: tuple[Place, ...] = ()
 
 
-class LinesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LinesReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
     """Reader of lines from an offset on; the module describes offsets."""
 
     def __init__(
@@ -141,11 +141,14 @@ class LinesReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailabl
             raise ConnectorError(f"there is no file or folder {self._path}")
         self._target = self._present()
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+    def latestOffset(  # noqa: N802
+        self, start: Offset | None = None, limit: ReadLimit = ALL
+    ) -> Offset:
         """Return the offset after the next batch.
 
         A batch has whole lines, and no more bytes than the limit unless one line is longer.
         """
+        start = self.initialOffset() if start is None else start
         sizes = self._sizes(start)
         grown = [(name, size - reached(start.get(name, 0))) for name, size in sizes.items()]
         grown = sorted((each for each in grown if each[1]), key=lambda each: each[1])

@@ -32,12 +32,6 @@ from typing import Any, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 
 from connectors import ConnectorError
 from connectors.live_source import LiveSource
@@ -46,6 +40,7 @@ from connectors.log.position import Position
 from connectors.log.reader import LogReader, RecordSpan
 from connectors.log.writer import LogWriter
 from connectors.message_identity import MessageIdentity
+from connectors.read_limits import ALL, ReadLimit, ReadMaxBytes, ReadMaxRows, TriggerAvailableNow
 from connectors.source_status import SourceState, SourceStatus
 from connectors.unique import Uniqueness, UniqueSource
 
@@ -206,7 +201,7 @@ class LogPart(InputPartition):
     spans: tuple[RecordSpan, ...]
 
 
-class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LiveReader(DataSourceStreamReader, TriggerAvailableNow):
     """Reader of a source's logged records, from an offset on.
 
     Nothing is received before :meth:`latestOffset` or :meth:`prepareForTriggerAvailableNow` is
@@ -235,12 +230,15 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._received().finish()
         self._receiver = None
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+    def latestOffset(  # noqa: N802
+        self, start: Offset | None = None, limit: ReadLimit = ALL
+    ) -> Offset:
         """Return the offset after the next batch.
 
         A batch has durable records, no more than the limit, but at least one block.
         """
         end = self._target or self._received().end()
+        start = self.initialOffset() if start is None else start
         begin = Position.from_json(start)
         if end is None:
             return start

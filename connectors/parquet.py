@@ -46,11 +46,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from connectors import ConnectorError
 from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
 from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
+from connectors.read_limits import ALL, ReadLimit, ReadMaxRows, TriggerAvailableNow
 from connectors.row_origins import ROW_FILE, ROW_NUMBER
 from connectors.source_files import Seen, SourceFiles
 from connectors.source_status import SourceStatus, status_of_files
@@ -120,7 +120,7 @@ class _Rows(InputPartition):
     places: tuple[tuple[Place, Place], ...]
 
 
-class ParquetReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
     """Reader of rows from an offset on; the module describes offsets."""
 
     def __init__(
@@ -156,8 +156,11 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvaila
             raise ConnectorError(f"there is no file or folder {self._path}")
         self._target = self._all_lengths(self._present())
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+    def latestOffset(  # noqa: N802
+        self, start: Offset | None = None, limit: ReadLimit = ALL
+    ) -> Offset:
         """Return the offset after the next batch: files in order of names, up to the limit."""
+        start = self.initialOffset() if start is None else start
         present = self._present()
         self._sources.check(start, present)
         room = limit.max_rows if isinstance(limit, ReadMaxRows) else None

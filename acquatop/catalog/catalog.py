@@ -19,6 +19,7 @@ from acquatop.catalog.mappings import WELL_KNOWN, iri_of, read_mapping
 from acquatop.catalog.remotes import KINDS
 from acquatop.catalog.section import CatalogError, Document, Section
 from acquatop.catalog.services import SOLUTIONS, Refresh, Service, read_service
+from acquatop.catalog.spark_settings import SparkSettings, read_spark
 from acquatop.catalog.vocabulary import PROPOSERS, Strategy
 from connectors.contract import RecordDecoder
 from connectors.instants import EARLIEST_MS, LATEST_MS
@@ -78,13 +79,16 @@ class Stream:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Prefixes, streams, services and graphs that queries may name, and limits of evaluations."""
+    """Prefixes, streams, services and graphs that queries may name, limits of evaluations, and
+    settings for a Spark that an engine starts.
+    """
 
     prefixes: Mapping[str, str]
     streams: Mapping[str, Stream]
     services: Mapping[str, Service]
     graphs: Mapping[str, StaticGraph] = field(default_factory=dict)
     evaluation: EvaluationLimits = DEFAULT_LIMITS
+    spark: SparkSettings = field(default_factory=SparkSettings)
 
     @staticmethod
     def load(
@@ -129,7 +133,7 @@ def _reason(error: Exception) -> str:
 
 
 def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
-    root.allow("prefixes", "streams", "services", "graphs", "evaluation")
+    root.allow("prefixes", "streams", "services", "graphs", "evaluation", "spark")
     declared = {name: root.section("prefixes").text(name) for name in root.section("prefixes")}
     prefixes = {**WELL_KNOWN, **declared}
     streams = [
@@ -147,6 +151,7 @@ def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
         services={service.iri: service for service in services},
         graphs={graph.iri: graph for graph in graphs},
         evaluation=read_limits(root.section("evaluation")),
+        spark=read_spark(root.section("spark")),
     )
 
 

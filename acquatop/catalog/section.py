@@ -182,6 +182,10 @@ class Section:
             self.problem(f'"{key}" must be at most {most}', key)
         return value
 
+    def is_table(self, key: str) -> bool:
+        """Return True if a key has a table for its value."""
+        return isinstance(self._data.get(key), dict)
+
     def scalar(self, key: str) -> str:
         """Return a text, a number or a truth value as a text."""
         value = self._data[key]

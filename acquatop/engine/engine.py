@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from acquatop.answer.sinks.contract import Sink
+    from acquatop.catalog.spark_settings import SparkSettings
     from acquatop.engine.recorder import Recorder
-    from acquatop.runtime.settings import SparkSettings
 
 __all__ = ["BACKLOG", "Engine", "RegisteredQuery"]
 
@@ -55,12 +55,12 @@ class Engine:
     ``state`` is a folder: an engine resumes there after a former one, however that ended. All
     queries that shall resume must be registered before the engine starts. ``spark`` is a
     session to use instead of one of the engine's own, or
-    :class:`~acquatop.runtime.settings.SparkSettings` for that one. ``functions`` may be called
-    in scores, and ``rankers`` may be named in policies; both may include your own. ``progress``
-    is called while a replica is loaded. ``observer`` is told of the engine's work. A
-    ``recording`` records the stream and the remote of the one query that it was opened for.
-    ``runtime`` is a name, or a :class:`~acquatop.runtime.Runtime` of your own; ``surroundings``
-    replace the clocks (``clock`` too), the randomness and the threads.
+    :class:`~acquatop.catalog.spark_settings.SparkSettings` for that one, in place of the catalog's.
+    ``functions`` may be called in scores, and ``rankers`` may be named in policies; both may
+    include your own. ``progress`` is called while a replica is loaded. ``observer`` is told of the
+    engine's work. A ``recording`` records the stream and the remote of the one query that it was
+    opened for. ``runtime`` is a name, or a :class:`~acquatop.runtime.Runtime` of your own;
+    ``surroundings`` replace the clocks (``clock`` too), the randomness and the threads.
 
     ::
 
@@ -110,7 +110,7 @@ class Engine:
             timer=around.timer,
         )
         kept = None if state is None else EngineState(state, observer, around.state_folder)
-        self._runtime = LazyRuntime(functools.partial(open_runtime, runtime, spark))
+        self._runtime = LazyRuntime(functools.partial(open_runtime, runtime, spark, catalog.spark))
         self._replicas = Replicas(
             clock=clock,
             now=SteadyTime(around.wall_clock, clock),

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from acquatop.catalog.catalog import Stream
+    from acquatop.catalog.spark_settings import SparkSettings
     from acquatop.ingest.reduce.contract import Part
     from acquatop.ingest.reduce.job import Job
-    from acquatop.runtime.settings import SparkSettings
     from connectors.source_status import SourceStatus
 
 Item = TypeVar("Item")
@@ -147,7 +147,7 @@ class Runtime(Protocol):
 
 def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) -> None:
     """Raise :class:`UserError` unless a runtime has that name, and a use for settings of Spark."""
-    from acquatop.runtime.settings import SparkSettings
+    from acquatop.catalog.spark_settings import SparkSettings
 
     if name not in RUNTIMES:
         raise UserError(f'there is no runtime "{name}": use {" or ".join(RUNTIMES)}')
@@ -158,10 +158,15 @@ def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) 
         )
 
 
-def open_runtime(name: str | Runtime, spark: SparkSession | SparkSettings | None = None) -> Runtime:
+def open_runtime(
+    name: str | Runtime,
+    spark: SparkSession | SparkSettings | None = None,
+    usual: SparkSettings | None = None,
+) -> Runtime:
     """Return the runtime of a name; one that is given is returned as it is.
 
-    ``spark`` is an existing session to use, or settings for one of its own.
+    ``spark`` is an existing session to use, or settings for one of its own. The ``usual`` settings
+    hold for what these leave open. They are not used where a session is there.
     """
     if not isinstance(name, str):
         return name
@@ -169,7 +174,7 @@ def open_runtime(name: str | Runtime, spark: SparkSession | SparkSettings | None
     if name == "spark":
         from acquatop.runtime.spark import SparkRuntime
 
-        return SparkRuntime(spark)
+        return SparkRuntime(spark, usual)
     if name == "local":
         from acquatop.runtime.local import LocalRuntime
 

@@ -12,9 +12,11 @@ from contextlib import suppress
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from acquatop.catalog.spark_settings import SparkSettings
 from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.runtime.executors import say_if_unreachable
+from acquatop.runtime.failures import essence, with_hint
 from acquatop.runtime.java import Java, explain_missing, find_java, java_home
-from acquatop.runtime.settings import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,9 +24,8 @@ if TYPE_CHECKING:
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Variable with the address of a Java that has started this Python, as ``spark-submit`` does."""
 
-_FILE_MANAGER = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
+_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedCheckpointFileManager"
+"""A class of Spark's, which has another package from 4.1 on."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _OUT_OF_MEMORY = 3
 """The exit code of a Java that ends itself because its memory is full."""
@@ -36,6 +37,11 @@ class Session:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+
+    @property
+    def is_on_cluster(self) -> bool:
+        """True if the executors are on other machines."""
+        return not str(self.spark.sparkContext.master).startswith("local")
 
     def fate(self) -> str | None:
         """Return what has become of the session's Java if it has ended, None if it answers."""
@@ -104,12 +110,16 @@ class OwnSession(Session):
         self._home.cleanup()
 
 
-def open_session(given: SparkSession | SparkSettings | None) -> Session:
+def open_session(
+    given: SparkSession | SparkSettings | None, usual: SparkSettings | None = None
+) -> Session:
     """Return the given session, the running one, or a new one, in the Java there or in its own.
 
-    Settings are for the last; raises :class:`~acquatop.errors.UserError` for others.
+    Settings are for the last, with the ``usual`` ones for what they leave open. Raises
+    :class:`~acquatop.errors.UserError` if settings are given for others.
     """
     settings = given if isinstance(given, SparkSettings) else SparkSettings()
+    _refuse_connect(None if isinstance(given, SparkSettings) else given)
     running = _running() if given is None or isinstance(given, SparkSettings) else given
     is_there = running is not None or _is_java_there()
     if is_there and settings:
@@ -123,7 +133,21 @@ def open_session(given: SparkSession | SparkSettings | None) -> Session:
         from pyspark.sql import SparkSession
 
         return SubmittedSession(SparkSession.builder.getOrCreate())
-    return OwnSession(settings)
+    return OwnSession(settings.over(usual or SparkSettings()))
+
+
+def _refuse_connect(given: SparkSession | None) -> None:
+    """Raise :class:`~acquatop.errors.UserError` for Spark Connect, given or of the surroundings."""
+    from pyspark.sql.utils import is_remote
+
+    is_connect = type(given).__module__.startswith("pyspark.sql.connect")
+    if is_connect or (given is None and (is_remote() or "SPARK_REMOTE" in os.environ)):
+        hint = (
+            "use a classic session: spark-submit, or SparkSession.builder.master(…), no .remote(…)"
+        )
+        raise UserError(
+            f"Spark Connect has no driver of Spark's in this process, as is needed\n  hint: {hint}"
+        )
 
 
 def _running() -> SparkSession | None:
@@ -156,11 +180,13 @@ def _started(java: Java, home: str, properties: Mapping[str, str]) -> SparkSessi
             builder = SparkSession.builder
             for key, value in own_properties(log4j.absolute().as_uri(), properties).items():
                 builder = builder.config(key, value)
+            say_if_unreachable(properties.get("spark.master", "local"))
             return builder.getOrCreate()
     except Exception as error:
-        raise EnvironmentProblem(
-            f"Spark did not start on Java {java.version} ({java.command}): {error}"
-        ) from error
+        said = f"Spark did not start on Java {java.version} ({java.command})"
+        said += f": {essence(str(error))[0]}"
+        is_local = properties.get("spark.master", "local").startswith("local")
+        raise EnvironmentProblem(with_hint(said, on_cluster=not is_local)) from error
     finally:
         # Only launches need it; what runs in this process keeps its own surroundings.
         os.environ.pop("JAVA_HOME") if before is None else os.environ.update(JAVA_HOME=before)
@@ -180,11 +206,17 @@ def own_properties(log4j: str, given: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
-        "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+        "spark.sql.streaming.checkpointFileManagerClass": _file_manager(),
         "spark.sql.warehouse.dir": tempfile.gettempdir() + "/acquatop-warehouse",
         **given,
         _JAVA_OPTIONS: _java_options(log4j, given.get(_JAVA_OPTIONS, "")),
     }
+
+
+def _file_manager() -> str:
+    from pyspark import __version__
+
+    return _FILE_MANAGER.format("" if __version__.startswith("4.0.") else "checkpointing.")
 
 
 def _java_options(log4j: str, given: str) -> str:

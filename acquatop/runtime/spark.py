@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 from pyspark.cloudpickle import dumps
 
 from acquatop.catalog.catalog import Stream
+from acquatop.catalog.spark_settings import SparkSettings
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in, with_offset
+from acquatop.runtime.executors import ExecutorWatch
 from acquatop.runtime.failures import said_by_spark
 from acquatop.runtime.lost_results import ended_if_lost
 from acquatop.runtime.pace import Allowance, Steps
 from acquatop.runtime.session import Session, open_session
-from acquatop.runtime.settings import SparkSettings
 from acquatop.runtime.sources import (
     RepeatedMessages,
     for_other_processes,
@@ -34,6 +35,8 @@ from acquatop.runtime.sources import (
 )
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
 from connectors.divisible import Divisible
+from connectors.ending_source import ending
+from connectors.read_limits import PLANS_WITHIN_LIMITS
 from connectors.registry import CONNECTORS, SPARK
 from connectors.source_status import SourceStatus
 
@@ -66,14 +69,19 @@ _WORKERS = 2
 class SparkRuntime:
     """Runtime on a Spark session: the caller's, or else the running one, or else one of its own."""
 
-    def __init__(self, spark: SparkSession | SparkSettings | None = None) -> None:
-        self.session = open_session(spark)
+    def __init__(
+        self,
+        spark: SparkSession | SparkSettings | None = None,
+        usual: SparkSettings | None = None,
+    ) -> None:
+        self.session = open_session(spark, usual)
         self.spark = self.session.spark
+        self._watch = ExecutorWatch(self.spark)
         try:
-            with said_by_spark(self.session):
+            with self._watch.over_all_work(), said_by_spark(self.session):
                 _warm_up(self.spark)
         except BaseException:
-            self.session.close()
+            self.close()
             raise
 
     def carry(
@@ -92,6 +100,7 @@ class SparkRuntime:
 
     def close(self) -> None:
         """End what of Spark is this runtime's own."""
+        self._watch.stop()
         self.session.close()
 
 
@@ -155,15 +164,16 @@ class SparkCarrier:
             size = None if position is None else position.get("pace")
             self._steps = Steps(self._reader, _allowance(self._spark), size)
 
-    def _rows(self) -> DataFrame:
+    def _rows(self, until_end: bool) -> DataFrame:
         source = CONNECTORS[self._stream.connector].data_source()
+        source = ending(source) if until_end else source
         self._spark.dataSource.register(source)
         own = source_options(self._stream.connector, self._stream.options)
         options = for_other_processes(self._stream.connector, own)
         return self._spark.readStream.format(source.name()).options(**options).load()
 
     def _start(self, until_end: bool) -> StreamingQuery:
-        writer = self._rows().writeStream.foreachBatch(self._process)
+        writer = self._rows(until_end).writeStream.foreachBatch(self._process)
         # The driver's disk, whatever file system a cluster would look for a mere path in. Not
         # as_uri(): to Spark a %20 would be part of the name.
         writer = writer.option("checkpointLocation", f"file://{self._checkpoint.path.absolute()}")
@@ -262,7 +272,7 @@ class SparkCarrier:
         # The rows are not asked for: they would go through the JVM twice. What the batch reads is
         # known from its note.
         end, most = (
-            offset_in(planned),
+            self._limited(offset_in(planned)),
             None if self._steps is None else self._steps.pace.allowed.most,
         )
         stop = self._stop(end)
@@ -279,8 +289,15 @@ class SparkCarrier:
             most = None if stop == before else most
         if self._steps is not None:
             self._steps.sent(self._offset, stop, sent)
-        note = planned if stop == end else with_offset(planned, stop)
+        note = planned if stop == offset_in(planned) else with_offset(planned, stop)
         return note, [[Part.from_bytes(data) for data in of_partition] for of_partition in parts]
+
+    def _limited(self, end: Any) -> Any:
+        """Return the end of what is planned, within the source's limit where Spark knows none."""
+        if PLANS_WITHIN_LIMITS or not isinstance(self._reader, Divisible):
+            return end
+        limit = self._reader.getDefaultReadLimit()
+        return self._reader.up_to(end).latestOffset(self._offset, limit)
 
     def _stop(self, end: Any) -> Any:
         return end if self._steps is None else self._steps.stop(self._offset, end)
@@ -367,7 +384,7 @@ class ForeignCarrier(SparkCarrier):
     def _open(self, position: Position | None) -> None:
         """Do nothing: Spark's note contains the position."""
 
-    def _rows(self) -> DataFrame:
+    def _rows(self, until_end: bool) -> DataFrame:
         return rows_of(self._spark, self._stream)
 
     def _kept(self) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from connectors import ConnectorError
 from connectors.divisible import step
@@ -22,6 +21,7 @@ from connectors.files import Bounds, FilesReader
 from connectors.lines import LinesReader
 from connectors.offsets_by_file import Offset
 from connectors.parquet import ParquetReader
+from connectors.read_limits import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 from tests.support.offsets import reached_in
 
 ALL = ReadAllAvailable()

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from connectors.delimited import CsvMapping, Dialect
 from connectors.fields import ROW
 from connectors.lines import LinesDataSource, LinesReader
 from connectors.mapping import Property, Template
+from connectors.read_limits import ReadAllAvailable
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 SUBJECT = Template.parse("http://example.org/user/{user}")

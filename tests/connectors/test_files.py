@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from connectors import ConnectorError
 from connectors.files import Bounds, FilesDataSource, FilesReader
 from connectors.offsets_by_file import Offset
+from connectors.read_limits import ReadAllAvailable, ReadMaxBytes
 from tests.support.offsets import reached_in
 
 

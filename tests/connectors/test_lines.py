@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from connectors import ConnectorError
 from connectors.lines import LinesDataSource, LinesReader
 from connectors.offsets_by_file import Offset
+from connectors.read_limits import ReadAllAvailable, ReadMaxBytes
 from tests.support.offsets import reached_in
 
 

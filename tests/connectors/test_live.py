@@ -9,11 +9,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from connectors import ConnectorError
 from connectors.live import LEAST_LOG_BYTES, LiveReader, LogOptions, log_options
 from connectors.log.folder import LogFolder
+from connectors.read_limits import ReadAllAvailable, ReadMaxRows
 from tests.support.live_sources import Mailbox
 from tests.support.waiting import Offset, offset_at, until
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from websockets.sync.server import ServerConnection, serve
 
 from connectors import ConnectorError
 from connectors.line_buffer import LineBuffer
 from connectors.live import LiveReader
+from connectors.read_limits import ReadAllAvailable
 from connectors.reconnecting import Reconnecting
 from connectors.registry import CONNECTORS
 

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 import connectors.lines
 from connectors.lines import LinesReader
 from connectors.mapping import BAD, IRI, Property, Template, count_faults
 from connectors.ntriples import NTriplesMapping
 from connectors.offsets_by_file import Offset, reached
+from connectors.read_limits import ReadMaxBytes
 from tests.support.offsets import reached_in
 
 XSD = "http://www.w3.org/2001/XMLSchema#"

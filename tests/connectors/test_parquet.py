@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import connectors.parquet
 from connectors import ConnectorError
 from connectors.columns import MISFIT
 from connectors.offsets_by_file import Offset
 from connectors.parquet import ParquetDataSource, ParquetReader
+from connectors.read_limits import ReadAllAvailable, ReadMaxRows
 from tests.support.offsets import reached_in
 
 TYPES = {"n": pa.int64(), "user": pa.string()}

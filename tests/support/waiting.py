@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
-
 from connectors.live import LiveReader
+from connectors.read_limits import ReadAllAvailable, ReadLimit
 
 PATIENCE = 60.0
 """Seconds to wait at most."""

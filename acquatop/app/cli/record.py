@@ -11,10 +11,10 @@ from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 
 if TYPE_CHECKING:
     from acquatop.catalog.catalog import Catalog
+    from acquatop.catalog.spark_settings import SparkSettings
     from acquatop.engine.observer import Observer
     from acquatop.lab.record.full_snapshots import SnapshotBudget
     from acquatop.lab.record.recording import Recording
-    from acquatop.runtime.settings import SparkSettings
 
 SNAPSHOT_REQUESTS = 100
 

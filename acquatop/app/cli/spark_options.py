@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
+from acquatop.catalog.spark_settings import SparkSettings, checked_master, parsed_property
 from acquatop.errors import UserError
 from acquatop.runtime import check_runtime
-from acquatop.runtime.settings import SparkSettings, checked_master, parsed_property
 
 Value = TypeVar("Value")
 

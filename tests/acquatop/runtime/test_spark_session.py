@@ -17,10 +17,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from acquatop.app.cli import main
+from acquatop.catalog.spark_settings import SparkSettings, checked_master
 from acquatop.errors import UserError
 from acquatop.runtime import open_runtime
 from acquatop.runtime.session import own_properties
-from acquatop.runtime.settings import SparkSettings, checked_master
 from acquatop.runtime.spark import SparkRuntime
 from examples.oxigraph import OxigraphServer
 from tests.support.recorded_runs import Run, replayed, shown
@@ -150,6 +150,7 @@ def test_a_run_is_where_and_as_its_options_say(world: Path) -> None:
     ("options", "said"),
     [
         (["--master", "loca"], "'loca' is no master of Spark's"),
+        (["--master", "sc://host:15002"], "is no master of Spark's"),
         (["--master", "local[0]"], "use one like local, local[N]"),
         (["--master", "spark://host"], "spark://HOST:PORT"),
         (["--conf", "spark.driver.memory"], "has no value"),
@@ -199,6 +200,17 @@ def test_settings_are_refused_where_there_is_a_session(spark: SparkSession) -> N
         open_runtime("spark", SparkSettings("local[1]"))
     with pytest.raises(UserError, match="Spark, which does not run here"):
         open_runtime("local", SparkSettings(conf={"spark.ui.enabled": "true"}))
+
+
+def test_spark_connect_is_refused_in_one_line(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:15002")
+    with pytest.raises(
+        UserError, match=r"^Spark Connect has no driver[^\n]*\n  hint: use a classic"
+    ):
+        open_runtime("spark")
+    open_runtime("spark", spark).close()
 
 
 def test_a_session_is_found_from_any_thread(spark: SparkSession) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from connectors import ConnectorError
 from connectors.live import LEAST_LOG_BYTES, LiveReader
 from connectors.mqtt import MqttDataSource
+from connectors.read_limits import ReadAllAvailable
 from examples.server_process import free_port
 from tests.support.certificate import CERTIFICATE
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto

@@ -7,11 +7,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from connectors import ConnectorError
 from connectors.live import LiveReader
 from connectors.mqtt import MqttDataSource
+from connectors.read_limits import ReadAllAvailable
 from connectors.source_status import SourceState, SourceStatus
 from examples.server_process import free_ports
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto

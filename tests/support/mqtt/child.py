@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 import threading
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable
-
 from connectors.mqtt import MqttDataSource
+from connectors.read_limits import ReadAllAvailable
 
 if __name__ == "__main__":
     folder, url, qos, version, *message_id = sys.argv[1:]
