@@ -7,7 +7,7 @@ answers do not depend on how a stream is cut into batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.match import GONE, IDENTITY
+from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import (
     State,
     pack,
@@ -65,6 +66,17 @@ class PaneBuffer:
         if len(solutions):
             self._new.append(solutions)
         return late
+
+    def are_late(self, first: int) -> bool:
+        """Return True if the solutions of a pane, given by its first window, are late now."""
+        return self._closed_ms is not None and self._windows.bounds(first)[1] <= self._closed_ms
+
+    def keep(self, chosen: Callable[[pa.Table], IntArray]) -> None:
+        """Keep some of the waiting solutions, chosen by their positions."""
+        waiting = self._waiting()
+        if waiting is not None:
+            kept = waiting.take(pa.array(np.sort(chosen(waiting)))).combine_chunks()
+            self._sorted = kept if len(kept) else None
 
     def _in_windows(self, solutions: pa.Table) -> pa.Table:
         """Return the solutions that lie in some window."""

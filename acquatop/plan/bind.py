@@ -62,6 +62,15 @@ class BoundQuery:
         return self.choice.strategy is Strategy.REFILLED
 
     @property
+    def has_fixed_scores(self) -> bool:
+        """True if a solution always has the same score: it is the same whenever it comes again."""
+        return (
+            self.plan.aggregate is None
+            and self.service is None
+            and self.stream.arrivals != "latest"
+        )
+
+    @property
     def keys_in_executors(self) -> bool:
         """True if the aggregates of the query's keys are kept where the executors read them."""
         return self.plan.aggregate is not None and self.stream.keys == "executors"
