@@ -62,6 +62,18 @@ class BoundQuery:
         return self.choice.strategy is Strategy.REFILLED
 
     @property
+    def looks_at_panes(self) -> bool:
+        """True if the refresh policy considers all that a window joins with."""
+        return self.service is not None and self.service.refresh.policy.startswith("WSJ-")
+
+    @property
+    def keeps_each_solution(self) -> bool:
+        """True if the driver needs each solution, not only the best or the sums of each pane."""
+        if self.has_fixed_scores:
+            return False
+        return self.stream.arrivals != "distinct" or self.refills or self.looks_at_panes
+
+    @property
     def has_fixed_scores(self) -> bool:
         """True if a solution always has the same score: it is the same whenever it comes again."""
         return (

@@ -194,7 +194,7 @@ def test_many_solutions_without_a_score_are_counted_once_each() -> None:
 class Sent:
     """Bytes that one batch of 200 000 events sends, and the answers."""
 
-    def __init__(self, arrivals: str, *, users: int) -> None:
+    def __init__(self, arrivals: str, *, users: int, everything: bool = False) -> None:
         shape = Shape(0, 0, 1, 1, 60_000, 20_000, ((5, SCORES[0], "DESC"),), arrivals, 0, 1)
         self.bound = shape.bind()[0]
         evaluation = TopKEvaluation(self.bound, None)
@@ -211,8 +211,12 @@ class Sent:
                 "bad": pa.nulls(200_000, pa.string()),
             }
         )
-        (part,) = reduced(found, evaluation.reducers(STREAM))
+        reducers = evaluation.reducers(STREAM)
+        if everything:
+            reducers = [Everything(each) for each in reducers]
+        (part,) = reduced(found, reducers)
         data = part.to_bytes()
+        self.unpacked = part.nbytes
         self.bytes = len(data)
         evaluation.add(STREAM, [Part.from_bytes(data)], evaluation.names)
         self.answers = list(evaluation.finish(STREAM))
@@ -225,4 +229,10 @@ def test_all_arrivals_send_as_little_as_distinct_ones() -> None:
 
 
 def test_of_latest_arrivals_each_subject_is_sent_once_per_pane() -> None:
-    assert Sent("latest", users=1_000).bytes < 200_000
+    assert Sent("latest", users=1_000).bytes < 50_000
+
+
+def test_solutions_are_sent_in_a_twentieth_of_their_terms() -> None:
+    sparing, everything = (Sent("latest", users=100_000, everything=each) for each in (False, True))
+    assert 20 * sparing.bytes < everything.unpacked
+    assert told(sparing.answers) == told(everything.answers) != []

@@ -65,6 +65,8 @@ def test_a_batch_is_counted_by_stream() -> None:
         events=5,
         bad={"not JSON": 2},
         late=1,
+        sent_rows=3,
+        sent_bytes=70,
         watermark_ms=97_500,
         seconds=0.3,
         reduce_seconds=0.2,
@@ -74,6 +76,8 @@ def test_a_batch_is_counted_by_stream() -> None:
     expected = {
         "events_total": 10,
         "late_events_total": 2,
+        "sent_rows_total": 6,
+        "sent_bytes_total": 140,
         "batch_duration_seconds_count": 2,
         "batch_duration_seconds_sum": 0.6,
         "watermark_timestamp_seconds": 98.0,
