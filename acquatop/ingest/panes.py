@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.match import GONE, IDENTITY
+from acquatop.ingest.scoring import BoolArray
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import (
     State,
@@ -167,14 +168,20 @@ def _newest(solutions: pa.Table) -> pa.Table:
     Any term is greater than none. Rows that are no solutions count too: which arrival is the latest
     must not depend on the query's filters.
     """
+    in_order = pc.sort_indices(solutions.column(IDENTITY))
+    if _is_new(solutions.column(IDENTITY).take(in_order)).all():
+        return solutions.take(in_order).combine_chunks()
     keys = [(IDENTITY, "ascending"), (TIME, "descending")]
     keys += [(name, "descending") for name in solutions.column_names if name.startswith("?")]
     keys += [(GONE, "ascending")]
     ordered = solutions.sort_by(keys).combine_chunks()
-    identity = ordered.column(IDENTITY).combine_chunks()
-    if len(identity) < 2:
-        return ordered
-    is_new = pc.not_equal(identity.slice(1), identity.slice(0, len(identity) - 1)).to_numpy(
-        zero_copy_only=False
-    )
-    return ordered.filter(pa.array(np.concatenate([[True], is_new])))
+    return ordered.filter(pa.array(_is_new(ordered.column(IDENTITY))))
+
+
+def _is_new(identities: pa.ChunkedArray) -> BoolArray:
+    """Return a mask of the sorted identities that differ from the one before."""
+    several = identities.combine_chunks()
+    if len(several) < 2:
+        return np.ones(len(several), dtype=np.bool_)
+    differs = pc.not_equal(several.slice(1), several.slice(0, len(several) - 1))
+    return np.concatenate([[True], differs.to_numpy(zero_copy_only=False)])

@@ -28,7 +28,7 @@ _GROWTH = 8
 """Factor by which more rows are looked at until enough of them are different solutions."""
 
 
-class PaneRows(NamedTuple):
+class KeptOfPane(NamedTuple):
     """Rows of one pane: the first of its windows, and the positions of some rows."""
 
     first: int
@@ -65,7 +65,7 @@ class PanePruning:
     requests: Sequence[PaneRequest]
     numbers: tuple[str, ...]
 
-    def panes(self, solutions: Prunable) -> Iterator[PaneRows]:
+    def panes(self, solutions: Prunable) -> Iterator[KeptOfPane]:
         """Yield the rows to keep of each pane, in time order."""
         parts = tuple(map(solutions.numbers, self.numbers))
         every = np.arange(len(solutions))
@@ -78,7 +78,7 @@ class PanePruning:
                 for each, own in zip(self.requests, merits, strict=True)
             ]
             rows = np.unique(np.concatenate(kept))
-            yield PaneRows(first, rows, len(solutions.times[at]) - len(rows))
+            yield KeptOfPane(first, rows, len(solutions.times[at]) - len(rows))
 
     @staticmethod
     def _kept(solutions: Prunable, merits: FloatArray, at: Positions, capacity: int) -> IntArray:

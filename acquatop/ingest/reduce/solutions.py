@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.ingest.match import GONE, IDENTITY, Found, Matcher
-from acquatop.ingest.reduce.pane_pruning import PanePruning, PaneRows
+from acquatop.ingest.reduce.pane_pruning import PanePruning, KeptOfPane
 from acquatop.ingest.reduce.panes import by_pane
 from acquatop.topk.columns import codes_of
 from acquatop.topk.contract import IntArray
@@ -62,7 +62,7 @@ def left_out_of(table: pa.Table) -> Sequence[tuple[int, int]]:
     return [] if said is None else [(first, count) for first, count in json.loads(said)]
 
 
-def _table(found: Found, panes: Sequence[PaneRows] | None) -> pa.Table:
+def _table(found: Found, panes: Sequence[KeptOfPane] | None) -> pa.Table:
     left_out = []
     if panes is not None:
         found = found.take(
@@ -83,7 +83,7 @@ def _without_unused(column: pa.Array) -> pa.Array:
     return column.cast(pa.string()) if is_coded and len(column.dictionary) > len(column) else column
 
 
-def _newest(found: Found, windows: Windows) -> list[PaneRows]:
+def _newest(found: Found, windows: Windows) -> list[KeptOfPane]:
     """Return each pane's rows without those that a newer one of their subject replaces.
 
     Of rows of one subject and time all are kept: the driver compares their terms.
@@ -100,7 +100,7 @@ def _newest(found: Found, windows: Windows) -> list[PaneRows]:
     newest = _newest_times(codes, found.times)
     is_newest = found.times == newest[codes]
     kept = [(first, rows[is_newest[rows]], len(rows)) for first, rows in panes]
-    return [PaneRows(first, rows, count - len(rows)) for first, rows, count in kept]
+    return [KeptOfPane(first, rows, count - len(rows)) for first, rows, count in kept]
 
 
 def _newest_times(codes: IntArray, times: IntArray) -> IntArray:

@@ -33,7 +33,7 @@ connector = "{connector}"
 arrivals = "latest"
 options = {{ {options} }}
 [streams.":s".mapping]
-format = "columns"
+format = "{format}"
 subject = ":key/{subject}"
 time = "{time}"
 properties = {{ ":n" = {{ field = "{number}", datatype = "{datatype}" }} }}
@@ -44,7 +44,7 @@ LITTLE = "spark.driver.memory=512m"
 
 
 def command(folder: Path, *more: str, **stream: str) -> list[str]:
-    (folder / "catalog.toml").write_text(STREAM.format(**stream))
+    (folder / "catalog.toml").write_text(STREAM.format(**{"format": "columns", **stream}))
     (folder / "query.rspql").write_text(QUERY)
     return [*RUN, str(folder / "query.rspql"), "--catalog", str(folder / "catalog.toml"), *more]
 
@@ -90,17 +90,18 @@ def test_a_source_that_sends_too_much_at_once_ends_the_run(tmp_path: Path) -> No
     for number in range(5):
         # Nothing makes random text much smaller.
         random = base64.urlsafe_b64encode(np.random.default_rng(number).bytes(600 * 50_000))
-        lines = np.frombuffer(random, "S800").tolist()
+        lines = [b'{"t": 1, "v": "%b"}' % text for text in np.frombuffer(random, "S800").tolist()]
         (tmp_path / "texts" / f"{number}.txt").write_bytes(b"\n".join(lines))
     options = f'format = "text", path = "{tmp_path}/texts"'
-    stream = {"connector": "spark", "options": options, "time": "@arrival", "number": "value"}
+    stream = {"connector": "spark", "options": options, "time": "t", "number": "v"}
     done = run(
         command(
             tmp_path,
             "--conf",
             LITTLE,
             **stream,
-            subject="{value}",
+            format="json",
+            subject="{v}",
             datatype=":key/{}",
         )
     )
