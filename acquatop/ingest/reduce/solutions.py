@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.ingest.match import GONE, IDENTITY, Found, Matcher
-from acquatop.ingest.reduce.pane_pruning import PanePruning, KeptOfPane
+from acquatop.ingest.reduce.pane_pruning import KeptOfPane, PanePruning
 from acquatop.ingest.reduce.panes import by_pane
 from acquatop.topk.columns import codes_of
 from acquatop.topk.contract import IntArray
