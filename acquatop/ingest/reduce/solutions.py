@@ -36,6 +36,11 @@ class Solutions:
         self.windows = windows
         self._pruning = pruning
 
+    @property
+    def prunes(self) -> bool:
+        """True if the solutions kept depend on the queries."""
+        return self._pruning is not None
+
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
         """Return the columns of the solutions kept."""
         assert found is not None
