@@ -28,13 +28,15 @@ def explain(
     analysis: Analysis,
     remotes: Mapping[str, Document] | None = None,
     structure: Document | None = None,
+    sent: str | None = None,
 ) -> Document:
     """Return the explanation of a query that has a plan.
 
     ``remotes`` maps a service's IRI to the settings of its replica (``policy``, ``items``, ``n``,
     which is None if it is chosen while running, …). ``structure`` has the ``name`` of the structure
     that keeps the candidates, the reason for its choice (``because``), and whether several queries
-    share it (``shared``). The explanation leaves out both if they are not given.
+    share it (``shared``). ``sent`` says what executors send to the driver. The explanation leaves
+    out what is not given.
     """
     plan = analysis.plan
     assert plan is not None, "a query with errors has no plan to explain"
@@ -49,6 +51,7 @@ def explain(
         "class": "top-k" if analysis.is_topk else "general",
         "strategy": "incremental" if isinstance(plan, TopKPlan) else "window by window",
         "structure": structure,
+        "sent": sent,
         "reason": _reason(analysis),
         "output": plan.output,
         **body,
@@ -242,6 +245,8 @@ def _sections(document: Document) -> Iterator[_Branch]:
         yield from _result_lines(document)
     if "evaluates" in document:
         yield "evaluated by a SPARQL engine at every close", [(document["evaluates"], [])]
+    if document["sent"] is not None:
+        yield f"sent to the driver: {document['sent']}", []
     yield _certainty(document)
     for warning in document["warnings"]:
         yield f"warning: {warning}", []

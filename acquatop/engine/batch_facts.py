@@ -24,6 +24,8 @@ def batch_seen(
         bad=bad,
         bad_at=bad_at,
         late=late,
+        sent_rows=sum(len(part.table) for partition in batch.partitions for part in partition),
+        sent_bytes=sum(part.nbytes for partition in batch.partitions for part in partition),
         watermark_ms=watermark_ms,
         reduce_seconds=batch.seconds,
         evaluate_seconds=seconds,

@@ -18,7 +18,8 @@ from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.scoring import BoolArray
 from acquatop.ingest.stream_filter import StreamFilter, numbers_of
 from acquatop.ingest.terms import from_ast
-from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.ingest.unscored import objects
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, DATATYPES, IRI, SUBJECT, TIME, XSD_DOUBLE
 from rspql import ast
@@ -218,8 +219,7 @@ class Matcher:
     def table(self, found: Found) -> pa.Table:
         """Return found records as the columns of solutions."""
         terms = [found.terms(name) for name in self._variables]
-        subject = found.subjects
-        identity = pc.binary_join_element_wise(*terms, " ") if self._arrivals == "all" else subject
+        identity = found.identities
         return pa.table(
             {
                 TIME: pa.array(found.times),
@@ -303,6 +303,17 @@ class Matcher:
         """Return True if a variable is the pattern's subject."""
         return self._pattern[0].subject == ast.Variable(variable)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the records' columns from which solutions are made."""
+        key = () if self._key is None else (self._key,)
+        names = [
+            self._mapping.column(self._predicate(name))
+            for name in (*self._variables, *self._numbers, *key)
+            if not self.is_subject(name)
+        ]
+        return tuple(dict.fromkeys((TIME, SUBJECT, *names)))
+
 
 class Found:
     """Records that match; if only the latest arrival counts, also the others, marked ``gone``.
@@ -335,6 +346,22 @@ class Found:
     def subjects(self) -> pa.StringArray:
         """Subject of each record."""
         return self._records.column(SUBJECT)
+
+    @property
+    def identities(self) -> pa.StringArray:
+        """Text by which each solution is known: its subject, or all its terms."""
+        if self._matcher.arrivals != "all":
+            return self.subjects
+        return pc.binary_join_element_wise(*map(self.terms, self._matcher._variables), " ")
+
+    def identities_at(self, at: IntArray) -> AnyArray:
+        """Return the identities at some positions; only these are made."""
+        return objects(self.take(at).identities.to_pylist())
+
+    @property
+    def columns(self) -> pa.RecordBatch:
+        """Records' columns from which the solutions are made."""
+        return self._records.select(list(self._matcher.columns))
 
     @cached_property
     def keys(self) -> pa.DictionaryArray:

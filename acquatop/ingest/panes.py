@@ -7,7 +7,7 @@ answers do not depend on how a stream is cut into batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.match import GONE, IDENTITY
+from acquatop.ingest.scoring import BoolArray
+from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import (
     State,
     pack,
@@ -65,6 +67,17 @@ class PaneBuffer:
         if len(solutions):
             self._new.append(solutions)
         return late
+
+    def are_late(self, first: int) -> bool:
+        """Return True if the solutions of a pane, given by its first window, are late now."""
+        return self._closed_ms is not None and self._windows.bounds(first)[1] <= self._closed_ms
+
+    def keep(self, chosen: Callable[[pa.Table], IntArray]) -> None:
+        """Keep some of the waiting solutions, chosen by their positions."""
+        waiting = self._waiting()
+        if waiting is not None:
+            kept = waiting.take(pa.array(np.sort(chosen(waiting)))).combine_chunks()
+            self._sorted = kept if len(kept) else None
 
     def _in_windows(self, solutions: pa.Table) -> pa.Table:
         """Return the solutions that lie in some window."""
@@ -155,14 +168,20 @@ def _newest(solutions: pa.Table) -> pa.Table:
     Any term is greater than none. Rows that are no solutions count too: which arrival is the latest
     must not depend on the query's filters.
     """
+    in_order = pc.sort_indices(solutions.column(IDENTITY))
+    if _is_new(solutions.column(IDENTITY).take(in_order)).all():
+        return solutions.take(in_order).combine_chunks()
     keys = [(IDENTITY, "ascending"), (TIME, "descending")]
     keys += [(name, "descending") for name in solutions.column_names if name.startswith("?")]
     keys += [(GONE, "ascending")]
     ordered = solutions.sort_by(keys).combine_chunks()
-    identity = ordered.column(IDENTITY).combine_chunks()
-    if len(identity) < 2:
-        return ordered
-    is_new = pc.not_equal(identity.slice(1), identity.slice(0, len(identity) - 1)).to_numpy(
-        zero_copy_only=False
-    )
-    return ordered.filter(pa.array(np.concatenate([[True], is_new])))
+    return ordered.filter(pa.array(_is_new(ordered.column(IDENTITY))))
+
+
+def _is_new(identities: pa.ChunkedArray) -> BoolArray:
+    """Return a mask of the sorted identities that differ from the one before."""
+    several = identities.combine_chunks()
+    if len(several) < 2:
+        return np.ones(len(several), dtype=np.bool_)
+    differs = pc.not_equal(several.slice(1), several.slice(0, len(several) - 1))
+    return np.concatenate([[True], differs.to_numpy(zero_copy_only=False)])

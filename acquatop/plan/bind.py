@@ -62,6 +62,27 @@ class BoundQuery:
         return self.choice.strategy is Strategy.REFILLED
 
     @property
+    def looks_at_panes(self) -> bool:
+        """True if the refresh policy considers all that a window joins with."""
+        return self.service is not None and self.service.refresh.policy.startswith("WSJ-")
+
+    @property
+    def keeps_each_solution(self) -> bool:
+        """True if the driver needs each solution, not only the best or the sums of each pane."""
+        if self.has_fixed_scores:
+            return False
+        return self.stream.arrivals != "distinct" or self.refills or self.looks_at_panes
+
+    @property
+    def has_fixed_scores(self) -> bool:
+        """True if a solution always has the same score: it is the same whenever it comes again."""
+        return (
+            self.plan.aggregate is None
+            and self.service is None
+            and self.stream.arrivals != "latest"
+        )
+
+    @property
     def keys_in_executors(self) -> bool:
         """True if the aggregates of the query's keys are kept where the executors read them."""
         return self.plan.aggregate is not None and self.stream.keys == "executors"

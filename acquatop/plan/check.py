@@ -92,5 +92,15 @@ def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] 
     return _chosen(replace(choice, why=f"{choice.why}; {together}"))
 
 
+def sent_of(analysis: Analysis, catalog: Catalog | None) -> str | None:
+    """Return what executors send to the driver for a query; None without a catalog."""
+    if catalog is None or analysis.plan is None:
+        return None
+    from acquatop.plan.bind import bind_plan
+    from acquatop.plan.sent import sent_for
+
+    return sent_for(bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file))
+
+
 def _chosen(choice: Choice) -> dict[str, Any]:
     return {"name": choice.strategy.value, "because": choice.why, "shared": choice.is_shared}

@@ -6,16 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from acquatop.ingest.panes import Pane, PaneBuffer
 from acquatop.ingest.reduce.contract import Part, Reducer
-from acquatop.ingest.reduce.solutions import Solutions
+from acquatop.ingest.reduce.pane_best import PaneRequest
+from acquatop.ingest.reduce.pane_pruning import PanePruning, PrunableTable
+from acquatop.ingest.reduce.solutions import Solutions, left_out_of, solutions_in
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.ranking import TopKOperator
 from acquatop.topk.contract import IntArray
 from connectors.mapping import TIME
 
 _PANES = "panes"
+_THINNED_FROM = 4_096
+"""Number of waiting solutions from which on those that can be no result are dropped."""
 
 
 class Content(Protocol):
@@ -79,40 +84,74 @@ class PaneFollower(Protocol):
 class Buffered:
     """Decorator of a content whose arrivals may replace each other.
 
-    Solutions wait until their pane is complete. Memory is O(solutions since the last close, and of
-    the lateness allowed), besides the content's own.
+    Solutions wait until their pane is complete. With ``prunes``, scores never change and the same
+    solution has the same score: executors leave out what can be no result, and from time to time
+    the rest that waits is thinned out, too. Memory is O(solutions since the last close, and of the
+    lateness allowed), or O(k) for each of their panes, besides the content's own.
     """
 
     def __init__(
-        self, bound: BoundQuery, content: SolutionContent, followers: Sequence[PaneFollower]
+        self,
+        bound: BoundQuery,
+        content: SolutionContent,
+        followers: Sequence[PaneFollower],
+        *,
+        prunes: bool = False,
     ) -> None:
         self._content = content
         self._followers = followers
         self._windows = bound.windows
-        self._reducers: Sequence[Reducer] = [Solutions(bound.matcher, bound.windows)]
+        self._matcher = bound.matcher
+        self._prunes = prunes
+        self._requests: dict[str, PaneRequest] = {}
+        self._numbers = bound.plan.score.stream_variables
         self._panes = PaneBuffer(bound.windows)
+        self._room = _THINNED_FROM
 
     def enrol(self, bound: BoundQuery) -> TopKOperator:
         """Return the ranking of one more member."""
+        plan = bound.plan
+        self._requests[bound.name] = PaneRequest(plan.score, plan.k + plan.offset)
         return self._content.enrol(bound)
 
     def leave(self, name: str) -> None:
         """Drop the ranking of a member."""
+        self._requests.pop(name, None)
         self._content.leave(name)
 
     def reducers(self) -> Sequence[Reducer]:
-        """Return the reducer that keeps all solutions."""
-        return self._reducers
+        """Return the reducer that keeps the solutions that may be needed."""
+        return [Solutions(self._matcher, self._windows, self._pruning())]
+
+    def _pruning(self) -> PanePruning | None:
+        if not self._prunes or not self._requests:
+            return None
+        return PanePruning(self._windows, list(self._requests.values()), self._numbers)
 
     def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:
         """Buffer solutions until their pane is complete."""
-        late = self._panes.add(part.table)
+        late = self._panes.add(solutions_in(self._matcher, part.table))
         if len(late):
             for first, last in distinct_spans(
                 *self._windows.spans(np.asarray(late.column(TIME).to_numpy()))
             ):
                 self._content.note_late(first, last)
-        return len(late)
+        self._thin_out()
+        left_out = left_out_of(part.table)
+        return len(late) + sum(count for first, count in left_out if self._panes.are_late(first))
+
+    def _thin_out(self) -> None:
+        """Drop waiting solutions that can be no result, once there are twice as many as before."""
+        pruning = self._pruning()
+        if pruning is None or len(self._panes) < self._room:
+            return
+
+        def chosen(table: pa.Table) -> IntArray:
+            rows = [pane.rows for pane in pruning.panes(PrunableTable(table))]
+            return np.concatenate([np.empty(0, dtype=np.int64), *rows])
+
+        self._panes.keep(chosen)
+        self._room = max(_THINNED_FROM, 2 * len(self._panes))
 
     def complete(self, window: int) -> None:
         """Pass on the panes that end by the window's close."""

@@ -258,4 +258,6 @@ def _content_of(
     else:
         content = CandidateContent(bound, remote.store)
     followers: Sequence[PaneFollower] = [remote.refresh]
-    return content if is_reduced else Buffered(bound, content, followers)
+    if is_reduced:
+        return content
+    return Buffered(bound, content, followers, prunes=bound.has_fixed_scores)

@@ -17,7 +17,7 @@ from acquatop.ingest.capacity import beyond
 from acquatop.ingest.match import number_column
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
-from acquatop.ingest.reduce.solutions import Solutions
+from acquatop.ingest.reduce.solutions import Solutions, solutions_in
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.plan.bind import Bound, BoundQuery
 from acquatop.query.contract import Sizes, Tick
@@ -124,7 +124,8 @@ class PerElementEvaluation:
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Add the next elements; those that are no solutions have a place in the window, too."""
-        facts, solutions = parts[0].facts, parts[0].table
+        facts = parts[0].facts
+        solutions = solutions_in(self._bound.matcher, parts[0].table)
         assert facts.earliest_ms is not None, "an element has a position"
         positions = np.asarray(solutions.column(TIME).to_numpy())
         numbers = tuple(

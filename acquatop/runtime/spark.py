@@ -287,10 +287,13 @@ class SparkCarrier:
             before, stop = stop, self._stop(end)
             # What cannot be cut is sent as it is.
             most = None if stop == before else most
+        partitions = [[Part.from_bytes(data) for data in of_partition] for of_partition in parts]
         if self._steps is not None:
-            self._steps.sent(self._offset, stop, sent)
+            # Python has them unpacked.
+            unpacked = sum(part.nbytes for of_partition in partitions for part in of_partition)
+            self._steps.sent(self._offset, stop, max(sent, unpacked))
         note = planned if stop == offset_in(planned) else with_offset(planned, stop)
-        return note, [[Part.from_bytes(data) for data in of_partition] for of_partition in parts]
+        return note, partitions
 
     def _limited(self, end: Any) -> Any:
         """Return the end of what is planned, within the source's limit where Spark knows none."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.check import check_query, replicas_of, structure_of
+from acquatop.plan.check import check_query, replicas_of, sent_of, structure_of
 from rspql.explain import explain, render
 from tests.support.worlds import catalog_text
 
@@ -30,7 +30,8 @@ CATALOG = Catalog.parse(
 def test_queries_are_explained(file: Path) -> None:
     analysis = check_query(file.read_text("utf-8"), catalog=CATALOG, file=file.name)
     assert analysis.plan is not None, analysis.diagnostics
-    document = explain(analysis, replicas_of(CATALOG), structure_of(analysis, CATALOG))
+    remotes, structure = replicas_of(CATALOG), structure_of(analysis, CATALOG)
+    document = explain(analysis, remotes, structure, sent_of(analysis, CATALOG))
     check(file, document)
 
 

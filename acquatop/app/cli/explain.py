@@ -22,7 +22,7 @@ def add_parser(verbs: Any) -> None:
 
 def execute(options: argparse.Namespace) -> None:
     """Print the explanation; refuse a query that has errors, with all of them."""
-    from acquatop.plan.check import check_query, replicas_of, structure_of
+    from acquatop.plan.check import check_query, replicas_of, sent_of, structure_of
     from rspql.diagnostics import QueryError
     from rspql.explain import explain, render
 
@@ -31,7 +31,8 @@ def execute(options: argparse.Namespace) -> None:
     analysis = check_query(text, catalog=catalog, bare_unit=options.unit, file=options.file)
     if analysis.plan is None:
         raise QueryError(analysis.diagnostics, text, options.file)
-    document = explain(analysis, replicas_of(catalog), structure_of(analysis, catalog))
+    remotes, structure = replicas_of(catalog), structure_of(analysis, catalog)
+    document = explain(analysis, remotes, structure, sent_of(analysis, catalog))
     write_line(
         json.dumps(document, ensure_ascii=False) if options.json else render(document).rstrip("\n")
     )

@@ -26,7 +26,7 @@ from acquatop.engine.observer import BatchSeen, Observer, QueryState, Silent
 from acquatop.engine.waiting.kinds import Waiting
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.instants import instant_text
-from acquatop.plan.check import check_query, replicas_of, structure_of
+from acquatop.plan.check import check_query, replicas_of, sent_of, structure_of
 from replica.clocks import Clock
 from rspql.compiler import Analysis
 from rspql.diagnostics import QueryError
@@ -278,7 +278,8 @@ class QueryService:
     def explain(self, text: str) -> dict[str, Any]:
         """Return the plan of a text; raises :class:`QueryError` for an invalid one."""
         analysis = self._good(text)
-        return explain(analysis, replicas_of(self.catalog), structure_of(analysis, self.catalog))
+        remotes, structure = replicas_of(self.catalog), structure_of(analysis, self.catalog)
+        return explain(analysis, remotes, structure, sent_of(analysis, self.catalog))
 
     def _good(self, text: str) -> Analysis:
         analysis = self.check(text)

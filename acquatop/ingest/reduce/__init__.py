@@ -5,7 +5,8 @@ table of one partition's records. For its query, the tables of all partitions to
 as the records did:
 
 - ``records``: the records themselves, for queries that are evaluated window by window;
-- ``solutions``: the matches of a pattern, if a newer arrival may replace an older one;
+- ``solutions``: the matches of a pattern, if they may come again; with ``pane_pruning`` only
+  those that can be results;
 - ``pane_partials``: aggregates per pane and key, if arrivals are distinct;
 - ``pane_best``: the best k + n of each pane, if arrivals are distinct;
 - ``shared_best``: the possible results of many queries, each with windows and k of its own.

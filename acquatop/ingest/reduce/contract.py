@@ -26,6 +26,9 @@ MOST_PLACES = 20
 """Of how many reasons a partition says where an item stands that is bad for it."""
 
 _METADATA = b"acquatop"
+_PACKED_FROM = 1 << 16
+"""Bytes of a table from which on it is compressed."""
+_PACKED = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 1))
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,13 @@ class Part:
     kind: PartKind = PartKind.REDUCED
     segment: int = 0
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table's columns."""
+        return int(self.table.nbytes)
+
     def to_bytes(self) -> bytes:
-        """Return the part as an Arrow stream."""
+        """Return the part as an Arrow stream; the columns of a large one are compressed."""
         facts = {
             "events": self.facts.events,
             "bad": self.facts.bad,
@@ -120,13 +128,14 @@ class Part:
             {**(self.table.schema.metadata or {}), _METADATA: said}
         )
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
+        options = _PACKED if self.nbytes >= _PACKED_FROM else None
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
         return bytes(sink.getvalue())
 
     @classmethod
     def from_bytes(cls, data: bytes | pa.Buffer) -> Part:
-        """Return the part that an Arrow stream holds, without copying its columns."""
+        """Return the part that an Arrow stream holds; columns are copied only to unpack them."""
         table = pa.ipc.open_stream(data).read_all()
         metadata = dict(table.schema.metadata)
         said = json.loads(metadata.pop(_METADATA))

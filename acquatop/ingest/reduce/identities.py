@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import overload
+from typing import Protocol, overload
 
 import numpy as np
-import pyarrow as pa
 
-from acquatop.ingest.match import Found
 from acquatop.ingest.reduce.panes import Positions, within
-from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import AnyArray, IntArray
 
 
-class TieIdentities:
-    """Identities of found records at some positions; indexing returns some of them as text."""
+class Identified(Protocol):
+    """Solutions that have identities."""
 
-    def __init__(self, found: Found, at: Positions) -> None:
-        self._found = found
+    def identities_at(self, at: IntArray) -> AnyArray:
+        """Return the identities at some positions; only these are made."""
+
+
+class TieIdentities:
+    """Identities of solutions at some positions; indexing returns some of them as text."""
+
+    def __init__(self, solutions: Identified, at: Positions) -> None:
+        self._solutions = solutions
         self._at = at
 
     @overload
@@ -31,6 +35,5 @@ class TieIdentities:
                 if isinstance(self._at, slice)
                 else self._at
             )
-            return TieIdentities(self._found, at[chosen])
-        at = within(self._at, chosen)
-        return objects(self._found.subjects.take(pa.array(at)).to_pylist())
+            return TieIdentities(self._solutions, at[chosen])
+        return self._solutions.identities_at(within(self._at, chosen))

@@ -118,7 +118,8 @@ class Replay:
 
     def _part(self, number: int, records: pa.RecordBatch, reducer: Reducer) -> Part:
         """Return the reduced batch, cached for all settings if it does not depend on them."""
-        if not isinstance(reducer, PanePartials | Solutions):
+        depends = reducer.prunes if isinstance(reducer, Solutions) else True
+        if depends and not isinstance(reducer, PanePartials):
             return next(reduced(records, [reducer]))
         key = type(reducer), number
         if key not in self._shared:

@@ -5,6 +5,7 @@ A run ends with one message, and never stands still.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -29,9 +30,10 @@ STREAM = """[prefixes]
 "" = "http://example.org/"
 [streams.":s"]
 connector = "{connector}"
+arrivals = "latest"
 options = {{ {options} }}
 [streams.":s".mapping]
-format = "columns"
+format = "{format}"
 subject = ":key/{subject}"
 time = "{time}"
 properties = {{ ":n" = {{ field = "{number}", datatype = "{datatype}" }} }}
@@ -42,7 +44,7 @@ LITTLE = "spark.driver.memory=512m"
 
 
 def command(folder: Path, *more: str, **stream: str) -> list[str]:
-    (folder / "catalog.toml").write_text(STREAM.format(**stream))
+    (folder / "catalog.toml").write_text(STREAM.format(**{"format": "columns", **stream}))
     (folder / "query.rspql").write_text(QUERY)
     return [*RUN, str(folder / "query.rspql"), "--catalog", str(folder / "catalog.toml"), *more]
 
@@ -62,7 +64,7 @@ def test_what_is_planned_at_once_need_not_be_sent_at_once(tmp_path: Path) -> Non
         tmp_path / "rows.parquet",
     )
     stream = {"connector": "parquet", "options": f'path = "{tmp_path}/rows.parquet"'}
-    # Some 170 MB, of which a driver with so little memory is sent 16 at a time.
+    # Some 35 MB, of which a driver with so little memory is sent 16 at a time.
     given = command(
         *(tmp_path, "--until-end"),
         **stream,
@@ -84,20 +86,23 @@ def test_what_is_planned_at_once_need_not_be_sent_at_once(tmp_path: Path) -> Non
 
 
 def test_a_source_that_sends_too_much_at_once_ends_the_run(tmp_path: Path) -> None:
-    text = "x" * 400
-    options = (
-        'format = "rate-micro-batch", rowsPerBatch = 400000, numPartitions = 4, '
-        "advanceMillisPerBatch = 1000"
-    )
-    stream = {"connector": "spark", "options": options, "time": "timestamp", "number": "value"}
+    (tmp_path / "texts").mkdir()
+    for number in range(5):
+        # Nothing makes random text much smaller.
+        random = base64.urlsafe_b64encode(np.random.default_rng(number).bytes(600 * 50_000))
+        lines = [b'{"t": 1, "v": "%b"}' % text for text in np.frombuffer(random, "S800").tolist()]
+        (tmp_path / "texts" / f"{number}.txt").write_bytes(b"\n".join(lines))
+    options = f'format = "text", path = "{tmp_path}/texts"'
+    stream = {"connector": "spark", "options": options, "time": "t", "number": "v"}
     done = run(
         command(
             tmp_path,
             "--conf",
             LITTLE,
             **stream,
-            subject=text + "{value}",
-            datatype=f":key/{text}{{}}",
+            format="json",
+            subject="{v}",
+            datatype=":key/{}",
         )
     )
     assert done.returncode == 1

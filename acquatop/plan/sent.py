@@ -1,0 +1,43 @@
+"""Explanation of what executors send to the driver for a query."""
+
+from __future__ import annotations
+
+from acquatop.catalog.vocabulary import Strategy
+from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.grouping import can_share, choice_among
+
+
+def sent_for(bound: Bound) -> str:
+    """Return what executors send to the driver for a query, and the reason if it is much."""
+    if isinstance(bound, BoundWindowed):
+        return "every record, because whole windows are evaluated"
+    if isinstance(bound, BoundCounted):
+        return "every record, because the driver counts them"
+    if bound.keeps_each_solution:
+        return _solutions(bound)
+    if bound.plan.aggregate is not None:
+        return "partial aggregates of each pane, key and partition"
+    best = bound.plan.k + bound.plan.offset
+    if can_share(bound) and choice_among(bound).strategy is Strategy.SHARED:
+        return f"what can be among the best {best} of a window"
+    if bound.service is None:
+        return f"the best {best} of each pane and partition"
+    kept = best + (0 if bound.service.refresh.chooses_n else bound.service.refresh.n)
+    return f"the best {kept} of each pane and partition, what has no score yet, and a sample"
+
+
+def _solutions(bound: BoundQuery) -> str:
+    if bound.stream.arrivals == "latest":
+        what, why = (
+            "the newest solution of each subject, pane and partition",
+            "it replaces older ones",
+        )
+    else:
+        what, why = "every solution", "the remote's values may change before its pane is complete"
+    if bound.plan.aggregate is not None:
+        why = "one that comes again counts once"
+    elif bound.looks_at_panes:
+        why = "the policy looks at all that a window joins with"
+    elif bound.refills:
+        why = "the windows' content is kept"
+    return f"{what}, because {why}"
