@@ -136,6 +136,7 @@ class Bench:
         self, rows: pa.RecordBatch, reducers: Sequence[Reducer], watch: Stopwatch
     ) -> list[bytes]:
         """Do the executors' work, and return the data they send."""
+        reducers = cloudpickle.loads(cloudpickle.dumps(reducers))  # type: ignore[no-untyped-call]
         records = watch("decode", lambda: self._bound[0].stream.mapping.records(rows))
         matcher = self._bound[0].matcher
         found = watch("match", lambda: matcher.find(records))

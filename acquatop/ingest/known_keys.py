@@ -1,0 +1,100 @@
+"""Keys whose texts the driver knows: those that send it sums of them leave the texts out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from acquatop.ingest.identity_hash import Hashes
+from acquatop.ingest.key_codes import KeyCodes
+from acquatop.ingest.reduce.published import Changes, Published
+from acquatop.ingest.scoring import BoolArray
+from acquatop.topk.contract import IntArray
+from replica.store.hash_table import HashTable
+
+_TAG_BITS = np.uint64(32)
+_LEAST = 1024
+
+
+class _Version(NamedTuple):
+    releases: int
+    added: int
+
+
+class KnownKeys(Published):
+    """Keys that have a code. Whoever publishes them must not release any before the next job.
+
+    Within the driver's process texts cost nothing, and all are passed on.
+    """
+
+    def __init__(self, codes: KeyCodes) -> None:
+        super().__init__()
+        self.is_published = False
+        self._codes = codes
+
+    def mask(self, hashes: Hashes) -> BoolArray | None:
+        """Return None: no text is to be left out here."""
+        return None
+
+    def changes(self, since: _Version | None) -> Changes | None:
+        """Return the keys that are new since a version, or all if any was released since."""
+        self.is_published = True
+        codes = self._codes
+        present = _Version(codes.releases, len(codes.added))
+        if since == present:
+            return None
+        is_whole = since is None or since.releases != present.releases
+        new = codes.added[0 if since is None or is_whole else since.added :]
+        return Changes(NewKeys(*codes.hashes_of(new), is_whole), present, is_whole)
+
+
+@dataclass(frozen=True)
+class NewKeys:
+    """Hashes of keys that the driver knows now, or of all that it knows."""
+
+    heads: IntArray
+    tails: IntArray
+    is_whole: bool
+
+    def apply(self, kept: HeldKeys | None) -> HeldKeys:
+        """Add the keys to those known before."""
+        held = HeldKeys() if self.is_whole or kept is None else kept
+        held.add(self.heads, self.tails)
+        return held
+
+
+class HeldKeys:
+    """Hashes of the keys that the driver knows, as an executor holds them. O(keys)."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._heads: IntArray = np.empty(0, dtype=np.int64)
+        self._tails: IntArray = np.empty(0, dtype=np.int64)
+        self._table = HashTable()
+
+    def add(self, heads: IntArray, tails: IntArray) -> None:
+        """Add keys that are not held."""
+        first, self._count = self._count, self._count + len(heads)
+        if self._count > len(self._heads):
+            room = max(_LEAST, 2 * len(self._heads), self._count)
+            self._heads, self._tails = (
+                np.concatenate([each, np.zeros(room - len(each), np.int64)])
+                for each in (self._heads, self._tails)
+            )
+            self._table.make_room(room)
+        at = np.arange(first, self._count)
+        self._heads[at], self._tails[at] = heads, tails
+        self._table.put(heads.view(np.uint64) >> _TAG_BITS, at)
+
+    def mask(self, hashes: Hashes) -> BoolArray | None:
+        """Return a mask of the keys that the driver knows."""
+        heads, tails = hashes
+
+        def is_same(at: IntArray, rows: IntArray) -> BoolArray:
+            same: BoolArray = (self._heads[rows] == heads[at]) & (self._tails[rows] == tails[at])
+            return same
+
+        found: BoolArray = self._table.find(heads.view(np.uint64) >> _TAG_BITS, is_same) >= 0
+        return found
