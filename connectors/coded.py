@@ -35,13 +35,16 @@ def uncoded(values: pa.Array) -> pa.DictionaryArray:
 
     >>> column = uncoded(pa.array(["a", None, "a"]))
     >>> column.to_pylist(), column.dictionary.to_pylist()
-    (['a', None, 'a'], ['a', None, 'a'])
+    (['a', None, 'a'], ['a', 'a'])
     """
     if pa.types.is_dictionary(values.type):
         return compact(values)
-    at = np.arange(len(values), dtype=np.int32)
-    mask = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-    return pa.DictionaryArray.from_arrays(pa.array(at, mask=mask), values)
+    if not values.null_count:
+        at = pa.array(np.arange(len(values), dtype=np.int32))
+        return pa.DictionaryArray.from_arrays(at, values)
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    at = pa.array((np.cumsum(valid) - 1).astype(np.int32), mask=~valid)
+    return pa.DictionaryArray.from_arrays(at, values.drop_null())
 
 
 def compact(column: pa.DictionaryArray) -> pa.DictionaryArray:

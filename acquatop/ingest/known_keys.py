@@ -7,15 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from acquatop.ingest.held_hashes import HeldHashes
 from acquatop.ingest.identity_hash import Hashes
 from acquatop.ingest.key_codes import KeyCodes
 from acquatop.ingest.reduce.published import Changes, Published
 from acquatop.ingest.scoring import BoolArray
-from acquatop.topk.contract import IntArray
-from replica.store.hash_table import HashTable
-
-_TAG_BITS = np.uint64(32)
-_LEAST = 1024
 
 
 class _Version(NamedTuple):
@@ -47,21 +43,20 @@ class KnownKeys(Published):
             return None
         is_whole = since is None or since.releases != present.releases
         new = codes.added[0 if since is None or is_whole else since.added :]
-        return Changes(NewKeys(*codes.hashes_of(new), is_whole), present, is_whole)
+        return Changes(NewKeys(codes.hashes_of(new), is_whole), present, is_whole)
 
 
 @dataclass(frozen=True)
 class NewKeys:
     """Hashes of keys that the driver knows now, or of all that it knows."""
 
-    heads: IntArray
-    tails: IntArray
+    hashes: Hashes
     is_whole: bool
 
     def apply(self, kept: HeldKeys | None) -> HeldKeys:
         """Add the keys to those known before."""
         held = HeldKeys() if self.is_whole or kept is None else kept
-        held.add(self.heads, self.tails)
+        held.add(self.hashes)
         return held
 
 
@@ -69,32 +64,15 @@ class HeldKeys:
     """Hashes of the keys that the driver knows, as an executor holds them. O(keys)."""
 
     def __init__(self) -> None:
+        self._index = HeldHashes()
         self._count = 0
-        self._heads: IntArray = np.empty(0, dtype=np.int64)
-        self._tails: IntArray = np.empty(0, dtype=np.int64)
-        self._table = HashTable()
 
-    def add(self, heads: IntArray, tails: IntArray) -> None:
+    def add(self, hashes: Hashes) -> None:
         """Add keys that are not held."""
-        first, self._count = self._count, self._count + len(heads)
-        if self._count > len(self._heads):
-            room = max(_LEAST, 2 * len(self._heads), self._count)
-            self._heads, self._tails = (
-                np.concatenate([each, np.zeros(room - len(each), np.int64)])
-                for each in (self._heads, self._tails)
-            )
-            self._table.make_room(room)
-        at = np.arange(first, self._count)
-        self._heads[at], self._tails[at] = heads, tails
-        self._table.put(heads.view(np.uint64) >> _TAG_BITS, at)
+        first, self._count = self._count, self._count + len(hashes[0])
+        self._index.put(np.arange(first, self._count), hashes)
 
     def mask(self, hashes: Hashes) -> BoolArray | None:
         """Return a mask of the keys that the driver knows."""
-        heads, tails = hashes
-
-        def is_same(at: IntArray, rows: IntArray) -> BoolArray:
-            same: BoolArray = (self._heads[rows] == heads[at]) & (self._tails[rows] == tails[at])
-            return same
-
-        found: BoolArray = self._table.find(heads.view(np.uint64) >> _TAG_BITS, is_same) >= 0
+        found: BoolArray = self._index.find(hashes) >= 0
         return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 
 import numpy as np
 
 from replica.snapshot import State, pack, reading, unpack
+from replica.store.change_log import ChangeLog
 from replica.store.columns import column, grown
 from replica.store.contract import NEVER, BoolArray, FloatArray, IntArray, Solution, Stored
 from replica.store.keyed_store import KeyedStore
@@ -42,6 +44,10 @@ class ReplicaStore(KeyedStore):
         self._terms = {name: TermColumn() for name in self.variables}
         self._present: BoolArray = column(0, False, np.bool_)
         self._means: dict[str, float] = {}
+        self.token = secrets.token_bytes(16)
+        """Random bytes that no other store has."""
+        self.changes = ChangeLog()
+        """Rows with new values, or with other keys or none."""
 
     def __len__(self) -> int:
         return self.held
@@ -125,6 +131,7 @@ class ReplicaStore(KeyedStore):
             other._present[:used] = state.tables["rows"]["present"]
         self._become(other)
         self._terms, self._present, self._means = other._terms, other._present, {}
+        self.changes.note_all()
 
     def _by_key(
         self, asked: Iterable[str], solutions: Iterable[Solution]
@@ -165,6 +172,7 @@ class ReplicaStore(KeyedStore):
         is_new = self.fetched_at(rows) == NEVER
         self.history.observe(rows, now, changed, before, after, pushed=pushed)
         changed |= is_new
+        self.changes.note(rows[changed], self.held)
         return changed
 
     def _make_room(self, capacity: int) -> None:
@@ -175,6 +183,7 @@ class ReplicaStore(KeyedStore):
 
     def _forget(self, rows: IntArray) -> None:
         super()._forget(rows)
+        self.changes.note(rows, self.held)
         self._present[rows] = False
         for terms in self._terms.values():
             terms.clear(rows)
