@@ -13,7 +13,7 @@ import pyarrow as pa
 CODED = pa.dictionary(pa.int32(), pa.string())
 """Type of coded texts."""
 
-_SAMPLE = 4096
+SAMPLE = 4096
 """Number of values that tell whether a longer column repeats its values."""
 _MOST_DISTINCT = 0.9
 """Largest share of distinct values in the sample of a column that repeats its values."""
@@ -84,7 +84,7 @@ def plain(column: pa.Array) -> pa.Array:
 
 
 def _repeats(values: pa.Array) -> bool:
-    if len(values) <= _SAMPLE:
+    if len(values) <= SAMPLE:
         return True
-    sample = values.take(pa.array(np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)))
-    return len(sample.dictionary_encode().dictionary) <= _MOST_DISTINCT * _SAMPLE
+    sample = values.take(pa.array(np.linspace(0, len(values) - 1, SAMPLE).astype(np.int64)))
+    return len(sample.dictionary_encode().dictionary) <= _MOST_DISTINCT * SAMPLE

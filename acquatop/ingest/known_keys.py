@@ -10,7 +10,7 @@ import numpy as np
 from acquatop.ingest.held_hashes import HeldHashes
 from acquatop.ingest.identity_hash import Hashes
 from acquatop.ingest.key_codes import KeyCodes
-from acquatop.ingest.reduce.published import Changes, Published
+from acquatop.ingest.reduce.published import Published, SentChanges
 from acquatop.ingest.scoring import BoolArray
 
 
@@ -34,7 +34,7 @@ class KnownKeys(Published):
         """Return None: no text is to be left out here."""
         return None
 
-    def changes(self, since: _Version | None) -> Changes | None:
+    def changes(self, since: _Version | None) -> SentChanges | None:
         """Return the keys that are new since a version, or all if any was released since."""
         self.is_published = True
         codes = self._codes
@@ -43,7 +43,7 @@ class KnownKeys(Published):
             return None
         is_whole = since is None or since.releases != present.releases
         new = codes.added[0 if since is None or is_whole else since.added :]
-        return Changes(NewKeys(codes.hashes_of(new), is_whole), present, is_whole)
+        return SentChanges(NewKeys(codes.hashes_of(new), is_whole), present, is_whole)
 
 
 @dataclass(frozen=True)

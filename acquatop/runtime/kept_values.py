@@ -93,13 +93,13 @@ class _Unpickler(pickle.Unpickler):
         return self._values[name]
 
 
-_SENDERS: dict[str, KeptValues] = {}
+SENDERS: dict[str, KeptValues] = {}
+"""Values of this process by their sender, whoever sent last at the end."""
 
 
 def _of_sender(sender: str) -> KeptValues:
-    kept = _SENDERS.pop(sender, None) or KeptValues()
-    # Whoever sends now is last, and the first is whoever has not sent for longest.
-    _SENDERS[sender] = kept
-    while len(_SENDERS) > MOST_SENDERS:
-        del _SENDERS[next(iter(_SENDERS))]
+    kept = SENDERS.pop(sender, None) or KeptValues()
+    SENDERS[sender] = kept
+    while len(SENDERS) > MOST_SENDERS:
+        del SENDERS[next(iter(SENDERS))]
     return kept

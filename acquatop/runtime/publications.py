@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -16,11 +16,14 @@ from acquatop.ingest.reduce.published import Published
 from acquatop.runtime.kept_values import Pack, SentWork
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.core.broadcast import Broadcast
 
 LARGE = 1 << 20
 """Bytes from which on data is broadcast: sent to each executor only once."""
+
+
+Broadcasting = Callable[[Any], "Broadcast[Any]"]
+"""Function that broadcasts data, such as a Spark context's."""
 
 
 class Publications:
@@ -31,8 +34,8 @@ class Publications:
     is sent again.
     """
 
-    def __init__(self, context: SparkContext) -> None:
-        self._context = context
+    def __init__(self, broadcast: Broadcasting) -> None:
+        self._broadcast = broadcast
         self._name = uuid4().hex
         self._numbers = itertools.count()
         self._of: dict[str, _Sent] = {}
@@ -49,7 +52,7 @@ class Publications:
             return
         # PySpark would do so by itself, but leave a file behind for every batch until the session
         # ends.
-        broadcast = self._context.broadcast(data)
+        broadcast = self._broadcast(data)
         try:
             yield SentWork(self._name, broadcast, values)
         finally:
@@ -71,17 +74,17 @@ class Publications:
             sent.destroy()
             changes, sent = value.changes(None) if sent.is_worn else changes, None
             assert changes is not None, "the whole is never nothing"
-        sent = self._of[value.name] = sent or _Sent(self._context)
+        sent = self._of[value.name] = sent or _Sent(self._broadcast)
         sent.add(next(self._numbers), pickle.dumps(changes.change), changes.version)
         return sent.packs()
 
 
 class _Sent:
-    """What executors have been sent of a value."""
+    """Changes of a value that executors have been sent."""
 
-    def __init__(self, context: SparkContext) -> None:
+    def __init__(self, broadcast: Broadcasting) -> None:
         self.version: Any = None
-        self._context = context
+        self._broadcast = broadcast
         self._broadcasts: list[tuple[list[int], Broadcast[Sequence[bytes]]]] = []
         self._inline: list[tuple[int, bytes]] = []
         self._whole = 0
@@ -97,7 +100,7 @@ class _Sent:
         self._inline.append((number, change))
         if sum(len(each) for _, each in self._inline) >= LARGE:
             numbers, changes = zip(*self._inline, strict=True)
-            self._broadcasts.append((list(numbers), self._context.broadcast(changes)))
+            self._broadcasts.append((list(numbers), self._broadcast(changes)))
             self._inline = []
 
     @property
@@ -106,7 +109,7 @@ class _Sent:
         return self._changes > max(self._whole, LARGE)
 
     def packs(self) -> Sequence[Pack]:
-        """Return all that makes the value."""
+        """Return the changes from the whole on."""
         packs = [Pack(numbers, changes) for numbers, changes in self._broadcasts]
         if self._inline:
             numbers, inline = zip(*self._inline, strict=True)

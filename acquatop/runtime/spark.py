@@ -112,7 +112,7 @@ class SparkCarrier:
         self._error: BaseException | None = None
         self._batch_lock = threading.Lock()
         self._is_durable = resume is not None
-        self._publications = Publications(self._spark.sparkContext)
+        self._publications = Publications(self._spark.sparkContext.broadcast)
         position = None if resume is None else resume.position
         self._open(position)
         self._checkpoint = Checkpoint(

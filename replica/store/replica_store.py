@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from replica.snapshot import State, pack, reading, unpack
-from replica.store.change_log import ChangeLog
 from replica.store.columns import column, grown
 from replica.store.contract import NEVER, BoolArray, FloatArray, IntArray, Solution, Stored
 from replica.store.keyed_store import KeyedStore
+from replica.store.row_changes import RowChanges
 from replica.store.term_column import TermColumn
 
 _KIND, _VERSION = "replica store", 2
@@ -46,7 +46,7 @@ class ReplicaStore(KeyedStore):
         self._means: dict[str, float] = {}
         self.token = secrets.token_bytes(16)
         """Random bytes that no other store has."""
-        self.changes = ChangeLog()
+        self.changes = RowChanges()
         """Rows with new values, or with other keys or none."""
 
     def __len__(self) -> int:

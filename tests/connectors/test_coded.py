@@ -16,7 +16,7 @@ from connectors.columns import ColumnsMapping
 from connectors.mapping import BAD, SUBJECT, Template
 from connectors.parquet import ParquetDataSource
 
-ROWS = 3 * coded._SAMPLE
+ROWS = 3 * coded.SAMPLE
 texts = st.lists(st.none() | st.text(max_size=2), max_size=20)
 
 

@@ -17,7 +17,7 @@ from acquatop.runtime.publications import Publications
 
 
 class Broadcast:
-    """Broadcast of :class:`Context`; a pickled one knows its number alone."""
+    """Broadcast data; a pickled broadcast knows its number alone."""
 
     all: dict[int, bytes] = {}  # noqa: RUF012 (the network)
     _numbers = itertools.count()
@@ -34,19 +34,13 @@ class Broadcast:
         del self.all[self.number]
 
 
-class Context:
-    """The part of a Spark context that broadcasts."""
-
-    broadcast = Broadcast
-
-
 class Executors:
     """Processes that run the tasks of jobs, chosen by chance."""
 
     def __init__(self, chance: random.Random, patch: pytest.MonkeyPatch, large: int = 1) -> None:
         Broadcast.all.clear()
         patch.setattr(publications, "LARGE", large)
-        self.publications = Publications(Context())  # type: ignore[arg-type]
+        self.publications = Publications(Broadcast)  # type: ignore[arg-type]
         self.bytes = 0
         """Bytes that were sent to the executors, once to each."""
         self._chance = chance
@@ -87,6 +81,6 @@ class Executors:
         return chance.choice(tries)
 
     def _in_process(self, task: bytes, item: Any) -> Any:
-        self._patch.setattr(kept_values, "_SENDERS", self._chance.choice(self._processes))
+        self._patch.setattr(kept_values, "SENDERS", self._chance.choice(self._processes))
         work: Callable[[Any], Any] = pickle.loads(task).unpacked()
         return work(item)

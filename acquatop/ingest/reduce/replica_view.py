@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from acquatop.ingest.held_hashes import HeldHashes
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
-from acquatop.ingest.reduce.published import Changes, Published
+from acquatop.ingest.reduce.published import Published, SentChanges
 from acquatop.ingest.replica_columns import ReplicaColumns
 from acquatop.ingest.scoring import BoolArray
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
@@ -74,7 +74,7 @@ class ReplicaView(Published):
         """Return the mean of a variable's values; NaN if there is none."""
         return mean_of(self._columns.columns[variable])
 
-    def changes(self, since: int | None) -> Changes | None:
+    def changes(self, since: int | None) -> SentChanges | None:
         """Return the rows that have changed since a version. O(these), or O(keys) for the whole."""
         store, log = self._store, self._store.changes
         if since == self._version:
@@ -91,7 +91,7 @@ class ReplicaView(Published):
         gone = np.setdiff1d(rows, there, assume_unique=True)
         numbers, types = self._values(there)
         change = ChangedRows(store.token, gone, there, hashes, numbers, types, is_whole)
-        return Changes(change, self._version, is_whole)
+        return SentChanges(change, self._version, is_whole)
 
 
 @dataclass(frozen=True)

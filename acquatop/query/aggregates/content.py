@@ -26,7 +26,7 @@ from connectors.mapping import TIME
 from replica.store import ReplicaStore
 
 _UNKNOWN = -1
-_SLACK = 1024
+SLACK = 1024
 
 
 @dataclass(frozen=True)
@@ -240,9 +240,9 @@ class AggregateStore:
 
     def _release_unused(self) -> None:
         """Release keys that no open window holds, if they are many."""
-        if len(self.codes) > 2 * self.keyed.count() + _SLACK:
+        if len(self.codes) > 2 * self.keyed.count() + SLACK:
             alive = self._alive()
-            if len(self.codes) > 2 * len(alive) + _SLACK:
+            if len(self.codes) > 2 * len(alive) + SLACK:
                 gone = np.setdiff1d(self.codes.used(), alive)
                 self.codes.release(gone)
                 self.rows[gone] = _UNKNOWN

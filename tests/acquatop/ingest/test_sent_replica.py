@@ -47,7 +47,7 @@ def solution(chance: random.Random, key: str) -> dict[str, str]:
 def test_executors_say_what_the_replica_says(seed: int, limit: int | None, large: int) -> None:
     chance = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("replica.store.change_log._LEAST", 6)
+        patch.setattr("replica.store.row_changes.LEAST", 6)
         executors = Executors(chance, patch, large)
         store = ReplicaStore("key", ["key", "v", "w"], limit=limit)
         for now in range(12):

@@ -108,7 +108,7 @@ def _parts(sent: Sequence[bytes]) -> list[Part]:
 def test_answers_are_the_same_bytes(shape: Shape, seed: int, large: int) -> None:
     chance = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(aggregated_content, "_SLACK", 1)
+        patch.setattr(aggregated_content, "SLACK", 1)
         twins = InDriver(shape)
         lives = Lives(twins, Executors(chance, patch, large))
         for watermark, partitions in twins.steps():
@@ -127,7 +127,7 @@ def test_answers_are_the_same_bytes(shape: Shape, seed: int, large: int) -> None
 
 def test_a_text_comes_once_while_its_key_is_held() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(aggregated_content, "_SLACK", 0)
+        patch.setattr(aggregated_content, "SLACK", 0)
         twins = InDriver(plain(width=4, slide=2))
         lives = Lives(twins, Executors(random.Random(1), patch))
         for time_ms, said in ((1, "a"), (2, "ab"), (3, "ba"), (20, "c"), (40, "c"), (60, "ca")):

@@ -6,17 +6,17 @@ import numpy as np
 
 from replica.store.contract import IntArray
 
-_LEAST = 1024
+LEAST = 1024
 """Number of rows up to which a log is kept, however few keys are held."""
 
 
-class ChangeLog:
+class RowChanges:
     """Rows that have changed since a version. Nothing is noted until somebody asks.
 
     Memory is O(rows): a log that has grown longer than the store is given up, and copies have to be
     made anew.
 
-    >>> log = ChangeLog()
+    >>> log = RowChanges()
     >>> start = log.begin()
     >>> log.note(np.array([3, 1]), held=9)
     >>> log.note(np.array([3]), held=9)
@@ -46,7 +46,7 @@ class ChangeLog:
             return
         self._entries.append(rows)
         self._size += len(rows)
-        if self._size > max(held, _LEAST):
+        if self._size > max(held, LEAST):
             self._give_up()
 
     def note_all(self) -> None:
