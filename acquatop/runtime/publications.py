@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pyspark.core.broadcast import Broadcast
 
 LARGE = 1 << 20
-"""Bytes from which on data is broadcast: sent to each executor only once."""
+"""Bytes from which on work is broadcast: sent to each executor only once."""
+MANY = 1 << 17
+"""Bytes from which on changes are broadcast, and do not go with each work any more."""
 
 
 Broadcasting = Callable[[Any], "Broadcast[Any]"]
@@ -98,7 +100,7 @@ class _Sent:
         else:
             self._whole = len(change)
         self._inline.append((number, change))
-        if sum(len(each) for _, each in self._inline) >= LARGE:
+        if sum(len(each) for _, each in self._inline) >= MANY:
             numbers, changes = zip(*self._inline, strict=True)
             self._broadcasts.append((list(numbers), self._broadcast(changes)))
             self._inline = []
@@ -106,7 +108,7 @@ class _Sent:
     @property
     def is_worn(self) -> bool:
         """True if the whole is smaller than its changes, and many bytes could be saved."""
-        return self._changes > max(self._whole, LARGE)
+        return self._changes > max(self._whole, 2 * MANY)
 
     def packs(self) -> Sequence[Pack]:
         """Return the changes from the whole on."""

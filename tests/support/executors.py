@@ -40,6 +40,7 @@ class Executors:
     def __init__(self, chance: random.Random, patch: pytest.MonkeyPatch, large: int = 1) -> None:
         Broadcast.all.clear()
         patch.setattr(publications, "LARGE", large)
+        patch.setattr(publications, "MANY", large)
         self.publications = Publications(Broadcast)  # type: ignore[arg-type]
         self.bytes = 0
         """Bytes that were sent to the executors, once to each."""
