@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.core.broadcast import Broadcast
 
-MOST_SENDERS = 4
+MOST_SENDERS = 16
 """Number of senders whose values a process keeps."""
 
 
