@@ -12,6 +12,7 @@ import argparse
 import itertools
 import json
 import os
+import pickle
 import platform
 import statistics
 import sys
@@ -38,6 +39,7 @@ from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.refresh.open_replicas import Replicas
+from acquatop.runtime.publications import Publications
 from acquatop.runtime.sources import reader_of
 from benchmarks.spark_bench import child
 from benchmarks.spark_bench.data import SLIDE_MS, SPAN_MS, START_MS, World, blocks, prepare, weights
@@ -83,6 +85,15 @@ class Sheet:
         for row in self.rows:
             table.add_row(*(shown(figure) for figure in row.values()))
         return table
+
+
+class _Broadcast:
+    """Broadcast data: a job only refers to it."""
+
+    def __init__(self, value: object) -> None: ...
+
+    def destroy(self) -> None:
+        """Do nothing: nothing was sent."""
 
 
 # One batch after the other, step by step ----------------------------------------------------------
@@ -136,6 +147,7 @@ class Bench:
         self, rows: pa.RecordBatch, reducers: Sequence[Reducer], watch: Stopwatch
     ) -> list[bytes]:
         """Do the executors' work, and return the data they send."""
+        reducers = cloudpickle.loads(cloudpickle.dumps(reducers))  # type: ignore[no-untyped-call]
         records = watch("decode", lambda: self._bound[0].stream.mapping.records(rows))
         matcher = self._bound[0].matcher
         found = watch("match", lambda: matcher.find(records))
@@ -145,12 +157,13 @@ class Bench:
         return watch("send", lambda: [Part(facts, panes, table).to_bytes() for table in tables])
 
     def job_bytes(self, group: TopKEvaluation) -> int:
-        """Return the bytes sent to executors per batch."""
-        return len(
-            cloudpickle.dumps(  # type: ignore[no-untyped-call]
-                Job(self._bound[0].stream.mapping, group.reducers(self._iri))
-            )
-        )
+        """Return the bytes sent to executors for a batch that changes nothing."""
+        publications = Publications(_Broadcast)  # type: ignore[arg-type]
+        job = Job(self._bound[0].stream.mapping, group.reducers(self._iri))
+        with publications.sent(job):
+            pass
+        with publications.sent(job) as sent:
+            return len(pickle.dumps(sent))
 
     def run(self) -> tuple[Stopwatch, dict[str, float]]:
         """Measure every step; also return the sizes."""

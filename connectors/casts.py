@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.coded import coded
 from connectors.instants import EARLIEST_MS, LATEST_MS
 
 _UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -94,7 +95,10 @@ def _coded(column: pa.Array, type_: pa.DictionaryType) -> pa.DictionaryArray:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    return _texts(column).dictionary_encode()
+    if not (pa.types.is_integer(column.type) or _is_text(column.type)):
+        return pa.nulls(len(column), type_)
+    names = coded(column)
+    return pa.DictionaryArray.from_arrays(names.indices, _texts(names.dictionary))
 
 
 def _is_number(type_: pa.DataType) -> bool:

@@ -11,15 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.casts import fitted
+from connectors.coded import CODED
 from connectors.fields import FAULT, ROW, misfit
-from connectors.mapping import IRI, FieldMapping
+from connectors.mapping import FieldMapping
 
 MISFIT = "_misfit"
 """Column in which a source names the value of a row that does not have the requested type."""
 COLUMN_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
 """Types that columns can be requested in, by their names in Spark."""
-CODED = pa.dictionary(pa.int32(), pa.string())
-"""Type of texts that repeat: each distinct text is stored, checked and written only once."""
 TYPE_NAMES = {**{type_: name for name, type_ in COLUMN_TYPES.items()}, CODED: "string"}
 
 
@@ -52,11 +51,11 @@ class ColumnsMapping(FieldMapping):
     @property
     def types(self) -> Mapping[str, pa.DataType]:
         """The needed columns, with the type that each must have."""
-        types = dict(super().types)
-        iris = {each.field for each in self.properties.values() if each.datatype == IRI}
-        others = {each.field for each in self.properties.values() if each.datatype != IRI}
-        types.update(dict.fromkeys(iris - others - {self.subject.field, self.time}, CODED))
-        return types
+        types = super().types
+        return {
+            name: CODED if type_ == pa.string() and name != self.time else type_
+            for name, type_ in types.items()
+        }
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of rows; a missing column counts as nulls."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.casts import fitted
+from connectors.coded import CODED, coded, uncoded
 from connectors.fields import FAULT, ROW
 from connectors.instants import EARLIEST_MS, LATEST_MS, milliseconds
 from connectors.json_records import parse
@@ -54,6 +55,8 @@ _FIT_FOR_IRI = (
     r"[\x{A0}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFEF}\x{10000}-\x{1FFFD}\x{20000}-\x{2FFFD}\x{30000}-\x{3FFFD}])*$"
 )
 
+_USUAL = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~!$&'()*+,;=:@/?-"
+"""Bytes allowed anywhere in an IRI."""
 WHOLE_IRI = _FIT_FOR_IRI.replace("^", "^[A-Za-z][A-Za-z0-9+.-]*:", 1).replace("/?-]", "/?#-]")
 
 
@@ -174,16 +177,15 @@ def column_of(properties: Mapping[str, Property], predicate: str) -> str:
 
 
 def schema_of(properties: Mapping[str, Property]) -> pa.Schema:
-    """Return the columns of decoded batches."""
-    coded = pa.dictionary(pa.int32(), pa.string())
+    """Return the columns of decoded batches; texts are coded (:mod:`connectors.coded`)."""
     objects = [
-        (column_of(properties, iri), coded if each.datatype == IRI else DATATYPES[each.datatype])
+        (column_of(properties, iri), _held_as(DATATYPES[each.datatype]))
         for iri, each in properties.items()
     ]
     return pa.schema(
         [
             (TIME, pa.int64()),
-            (SUBJECT, pa.string()),
+            (SUBJECT, CODED),
             *objects,
             (BAD, pa.string()),
             (ROW, pa.int32()),
@@ -232,30 +234,31 @@ class _Items:
         )
         return times
 
-    def _subjects(self) -> pa.StringArray:
+    def _subjects(self) -> pa.DictionaryArray:
         subject = self._mapping.subject
         if not subject.field:
-            return _in_template(_own_names(self._source).take(self._rows), subject)
-        names = self._fields[subject.field]
+            return uncoded(_in_template(_own_names(self._source).take(self._rows), subject))
+        names = coded(_single(self._fields[subject.field]))
         self._note(pc.is_valid(names), f'no subject in the field "{subject.field}"')
-        self._note(
-            _make_iris(names, subject), f'the field "{subject.field}" does not fit into an IRI'
-        )
-        return _in_template(names.cast(pa.string()), subject)
+        return self._iris(names, subject.field, subject)
 
     def _objects(self, about: Property) -> pa.Array:
         values = self._fields[about.field]
-        if about.datatype != IRI:
-            return values
-        coded = _distinct(values)
-        if about.template is not None:
-            good = _of_each(_make_iris(coded.dictionary, about.template), coded)
-            self._note(good, f'the field "{about.field}" does not fit into an IRI')
-            return _recoded(coded, _in_template(coded.dictionary.cast(pa.string()), about.template))
-        self._note(
-            _of_each(_is_iri(coded.dictionary), coded), f'the field "{about.field}" is not an IRI'
-        )
-        return _recoded(coded, pc.binary_join_element_wise("<", coded.dictionary, ">", ""))
+        if about.datatype == IRI:
+            return self._iris(coded(_single(values)), about.field, about.template)
+        return uncoded(_single(values)) if pa.types.is_string(_text_type(values)) else values
+
+    def _iris(
+        self, names: pa.DictionaryArray, field: str, template: Template | None
+    ) -> pa.DictionaryArray:
+        """Return names as IRIs, each distinct one checked and written once."""
+        each = names.dictionary
+        if template is None:
+            self._note(_of_each(_is_iri(each), names), f'the field "{field}" is not an IRI')
+            return _recoded(names, pc.binary_join_element_wise("<", each, ">", ""))
+        good = _of_each(_make_iris(each, template), names)
+        self._note(good, f'the field "{field}" does not fit into an IRI')
+        return _recoded(names, _in_template(each.cast(pa.string()), template))
 
 
 def _own_names(rows: pa.RecordBatch) -> pa.StringArray:
@@ -265,12 +268,12 @@ def _own_names(rows: pa.RecordBatch) -> pa.StringArray:
     numbers = positions.cast(pa.string())
     if files is None:
         return numbers
-    coded = _distinct(files)
+    names = _single(files).dictionary_encode()
     hashes = [
-        hashlib.sha256(each.encode()).hexdigest()[:16] for each in coded.dictionary.to_pylist()
+        hashlib.sha256(each.encode()).hexdigest()[:16] for each in names.dictionary.to_pylist()
     ]
     return pc.binary_join_element_wise(
-        pa.array(hashes, pa.string()).take(coded.indices), numbers, "-"
+        pa.array(hashes, pa.string()).take(names.indices), numbers, "-"
     )
 
 
@@ -288,21 +291,25 @@ def _of_seconds(seconds: pa.DoubleArray) -> pa.Int64Array:
 _READ_AS = {"milliseconds": lambda times: times, "seconds": _of_seconds, "dateTime": milliseconds}
 
 
-def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Return a column as a dictionary, so that each distinct value is checked and written once."""
-    values = _single(values)
-    return values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+def _held_as(type_: pa.DataType) -> pa.DataType:
+    return CODED if pa.types.is_string(type_) else type_
 
 
-def _of_each(good: pa.BooleanArray, coded: pa.DictionaryArray) -> pa.BooleanArray:
+def _text_type(values: pa.ChunkedArray) -> pa.DataType:
+    """Return the type of a column's values, whether they are coded or not."""
+    type_ = values.type
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _of_each(good: pa.BooleanArray, names: pa.DictionaryArray) -> pa.BooleanArray:
     """Return for each value the verdict on its distinct value; nulls are good."""
     if _all(good):
-        return pa.repeat(True, len(coded))
-    return pc.fill_null(good.take(coded.indices), True)
+        return pa.repeat(True, len(names))
+    return pc.fill_null(good.take(names.indices), True)
 
 
-def _recoded(coded: pa.DictionaryArray, terms: pa.StringArray) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(coded.indices, terms)
+def _recoded(names: pa.DictionaryArray, terms: pa.StringArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(names.indices, terms)
 
 
 def _in_template(names: pa.Array, template: Template) -> pa.Array:
@@ -318,8 +325,20 @@ def _make_iris(names: pa.Array, template: Template) -> pa.BooleanArray:
         return (
             pa.repeat(bool(template.prefix), len(names)) if template.prefix else pc.is_null(names)
         )
+    if template.prefix and _are_usual(names):
+        return pa.repeat(True, len(names))
     fit = pc.match_substring_regex(names, _FIT_FOR_IRI if template.prefix else WHOLE_IRI)
     return pc.fill_null(fit, True)
+
+
+def _are_usual(names: pa.StringArray) -> bool:
+    """Return True if all names are of usual characters: far cheaper to tell than by a pattern."""
+    texts = names.cast(pa.large_binary())
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return True
+    bounds = np.frombuffer(offsets, np.int64)[[texts.offset, texts.offset + len(texts)]].tolist()
+    return not data.slice(bounds[0], bounds[1] - bounds[0]).to_pybytes().translate(None, _USUAL)
 
 
 def _all(good: pa.BooleanArray) -> bool:

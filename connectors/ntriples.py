@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.coded import coded
 from connectors.line_groups import TOGETHER
 from connectors.literals import times_in, times_of, values_of
 from connectors.mapping import (
@@ -268,5 +269,5 @@ _NAMES = {
 
 
 def _as(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return a column, dictionary-encoded if that is the requested type."""
-    return column.dictionary_encode() if pa.types.is_dictionary(type_) else column
+    """Return a column, coded if that is the requested type."""
+    return coded(column) if pa.types.is_dictionary(type_) else column

@@ -48,7 +48,8 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from connectors import ConnectorError
-from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
+from connectors.coded import CODED
+from connectors.columns import COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
 from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
 from connectors.read_limits import ALL, ReadLimit, ReadMaxRows, TriggerAvailableNow
 from connectors.row_origins import ROW_FILE, ROW_NUMBER
@@ -60,6 +61,10 @@ LEAST_PARTITION = 1 << 16
 ROWS_PER_BATCH = 2_000_000
 CHUNK = 1 << 16
 """Number of rows decoded at a time."""
+_MOST_OF_COLUMN = 2 / 3
+"""Largest share of the dictionary in a column that is read as a dictionary."""
+_PAGES = 1024
+"""Room for the headers of a column's pages, in bytes."""
 
 
 class ParquetDataSource(DataSource):
@@ -277,11 +282,9 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         return table
 
     def _cursor(self, name: str, begin: int) -> _Cursor:
-        coded = [each for each, type_ in self._types.items() if type_ == CODED]
         path = self._sources.file(name)
         with self._sources.reading(path):
-            file = _opened(path, coded)
-        return _Cursor(name, file, list(self._types), begin)
+            return _Cursor(name, path, self._types, begin)
 
     def _check_opened(self, name: str, places: Iterable[Place]) -> None:
         with self._sources.opened(name) as file:
@@ -292,7 +295,14 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
 class _Cursor:
     """A file that is read row by row, from a first one on."""
 
-    def __init__(self, name: str, file: pq.ParquetFile, wanted: Sequence[str], begin: int) -> None:
+    def __init__(
+        self, name: str, path: Path, wanted: Mapping[str, pa.DataType], begin: int
+    ) -> None:
+        file = _opened(path)
+        coded = [each for each, type_ in wanted.items() if type_ == CODED]
+        coded = [each for each in coded if _repeats(file.metadata, each)]
+        if coded:
+            file = _opened(path, coded, file.metadata)
         self.name = name
         self.at = begin
         self._length = file.metadata.num_rows
@@ -337,9 +347,33 @@ def _groups_from(metadata: pq.FileMetaData, begin: int) -> tuple[list[int], int]
     return [], 0
 
 
-def _opened(file: Path, coded: Sequence[str] = ()) -> pq.ParquetFile:
+def _repeats(metadata: pq.FileMetaData, column: str) -> bool:
+    """Return True if a column of texts is cheaper to read as a dictionary.
+
+    It is not if the dictionary is most of it, or if it holds more than places in the dictionary:
+    then the writer has given the dictionary up, and the reader would have to go on with it.
+    """
+    whole = dictionary = room = 0
+    for group in range(metadata.num_row_groups):
+        each = _column(metadata.row_group(group), column)
+        if each is None or not each.has_dictionary_page or each.dictionary_page_offset is None:
+            return False
+        whole += each.total_compressed_size
+        dictionary += max(0, each.data_page_offset - each.dictionary_page_offset)
+        room += each.num_values * int(each.num_values).bit_length() // 8 + _PAGES
+    return dictionary <= _MOST_OF_COLUMN * whole and whole - dictionary <= room
+
+
+def _column(group: pq.RowGroupMetaData, name: str) -> pq.ColumnChunkMetaData | None:
+    columns = (group.column(at) for at in range(group.num_columns))
+    return next((each for each in columns if each.path_in_schema == name), None)
+
+
+def _opened(
+    file: Path, coded: Sequence[str] = (), metadata: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(file, read_dictionary=coded)
+        return pq.ParquetFile(file, read_dictionary=coded, metadata=metadata)
     except (FileNotFoundError, PermissionError):
         raise
     except (pa.ArrowInvalid, OSError) as error:

@@ -45,6 +45,9 @@ class KeyCodes:
         self._is_used: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._free: IntArray = np.empty(0, dtype=np.int64)
         self._next = 0
+        self._added: list[IntArray] | None = []
+        self.releases = 0
+        """Number of times that keys were released."""
 
     def __len__(self) -> int:
         """Return the number of keys that have a code."""
@@ -58,7 +61,7 @@ class KeyCodes:
     def encode(self, texts: list[str] | pa.Array, hashes: Hashes | None = None) -> IntArray:
         """Return the keys' codes; new keys get one. ``hashes`` are the keys' hashes, if known.
 
-        O(n).
+        With these, keys that have a code may be null. O(n).
         """
         column = pa.array(texts, pa.string()) if isinstance(texts, list) else texts
         heads, tails = hashes or self.hashes.of(column)
@@ -68,6 +71,7 @@ class KeyCodes:
             firsts, those = _distinct(heads[new], tails[new])
             at = new[firsts]
             names = column.take(pa.array(at)).cast(pa.string()).to_pylist()
+            assert None not in names, "only known keys come without their texts"
             codes[new] = self._add(names, heads[at], tails[at])[those]
         return codes
 
@@ -84,12 +88,25 @@ class KeyCodes:
         """Return all codes in use, ascending. O(n)."""
         return np.flatnonzero(self._is_used)
 
+    @property
+    def added(self) -> IntArray:
+        """Codes of all keys held, in the order in which they got them since the last release."""
+        added = [self.used()] if self._added is None else self._added
+        together = np.concatenate([np.empty(0, dtype=np.int64), *added])
+        self._added = [together]
+        return together
+
+    def hashes_of(self, codes: IntArray) -> Hashes:
+        """Return the hashes of some codes' keys."""
+        return self._heads[codes], self._tails[codes]
+
     def release(self, codes: IntArray) -> None:
         """Release some keys, each given once; their codes will be reused. O(n)."""
         self._table.remove(_tags(self._heads[codes]), codes)
         self._texts[codes] = None
         self._is_used[codes] = False
         self._free = np.concatenate([self._free, codes])
+        self._added, self.releases = None, self.releases + 1
 
     def _find(self, heads: IntArray, tails: IntArray) -> IntArray:
         if len(heads) <= _FEW:
@@ -130,6 +147,8 @@ class KeyCodes:
         self._texts[codes] = objects(texts)
         self._heads[codes], self._tails[codes] = heads, tails
         self._is_used[codes] = True
+        if self._added is not None:
+            self._added.append(codes)
         self._table.put(_tags(heads), codes)
 
     def _make_room(self, count: int) -> None:

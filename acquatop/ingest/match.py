@@ -20,6 +20,7 @@ from acquatop.ingest.stream_filter import StreamFilter, numbers_of
 from acquatop.ingest.terms import from_ast
 from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
+from connectors.coded import coded, distinct, plain, uncoded
 from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, DATATYPES, IRI, SUBJECT, TIME, XSD_DOUBLE
 from rspql import ast
@@ -273,9 +274,9 @@ class Matcher:
         subject = self._pattern[0].subject
         if isinstance(subject, ast.Variable):
             return good
-        return pc.fill_null(
-            pc.and_(good, pc.equal(records.column(SUBJECT), _constant(subject))), False
-        )
+        subjects = uncoded(records.column(SUBJECT))
+        same = pc.equal(subjects.dictionary, _constant(subject)).take(subjects.indices)
+        return pc.fill_null(pc.and_(good, same), False)
 
     def _holds(self, triple: ast.TriplePattern, records: pa.RecordBatch) -> pa.BooleanArray:
         """Return a mask of the records with a triple that a pattern matches."""
@@ -284,9 +285,9 @@ class Matcher:
         if isinstance(triple.object, ast.Variable):
             return pc.is_valid(values)
         datatype = self._mapping.properties[triple.predicate.value].datatype
-        distinct = values.dictionary_encode()
-        same = pc.equal(terms_of(distinct.dictionary, datatype), _constant(triple.object))
-        return same.take(distinct.indices)
+        each = coded(values)
+        same = pc.equal(terms_of(each.dictionary, datatype), _constant(triple.object))
+        return same.take(each.indices)
 
     def _values(self, variable: str, records: pa.RecordBatch) -> pa.Array:
         """Return the record column that a variable is bound to."""
@@ -342,10 +343,10 @@ class Found:
         """Event time of each record."""
         return np.asarray(self._records.column(TIME).to_numpy(), dtype=np.int64)
 
-    @property
+    @cached_property
     def subjects(self) -> pa.StringArray:
         """Subject of each record."""
-        return self._records.column(SUBJECT)
+        return plain(self._records.column(SUBJECT))
 
     @property
     def identities(self) -> pa.StringArray:
@@ -368,13 +369,12 @@ class Found:
         """Join or grouping key of each record, as terms: each distinct term is made once."""
         key = self._matcher._key
         if key is None or self._matcher.is_subject(key):
-            return self.subjects.dictionary_encode()
-        encoded = self._matcher._values(key, self._records).dictionary_encode()
+            return distinct(self._records.column(SUBJECT))
+        values = self._matcher._values(key, self._records)
         datatype = self._matcher.datatype(key)
         assert datatype is not None, "what is not the subject is an object"
-        return pa.DictionaryArray.from_arrays(
-            encoded.indices, terms_of(encoded.dictionary, datatype)
-        )
+        each = distinct(values)
+        return pa.DictionaryArray.from_arrays(each.indices, terms_of(each.dictionary, datatype))
 
     def key_hashes(self, hashes: IdentityHash) -> Hashes:
         """Return the hash of each text in the keys' dictionary."""
@@ -426,8 +426,10 @@ def _constant(term: ast.Term) -> str:
 
 def terms_of(values: pa.Array, datatype: str) -> pa.Array:
     """Return a column of a property's objects as N-Triples terms."""
+    if pa.types.is_dictionary(values.type):
+        return terms_of(values.dictionary, datatype).take(values.indices)
     if datatype == IRI:
-        return values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
+        return values
     if DATATYPES[datatype] == pa.string():
         return pc.binary_join_element_wise('"', _escaped(values), '"', "")
     return pc.binary_join_element_wise('"', pc.cast(values, pa.string()), f'"^^<{datatype}>', "")

@@ -23,6 +23,7 @@ from acquatop.topk.snapshot import (
     unpack_parts,
     unpack_table,
 )
+from connectors.coded import plain
 from connectors.mapping import BAD, SUBJECT, TIME
 
 _KIND, _VERSION = "positions", 1
@@ -151,11 +152,7 @@ class Positions:
 
 def _plain(records: pa.RecordBatch) -> pa.RecordBatch:
     """Return records with values in place of codes, which cannot be sorted or concatenated."""
-    columns = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        for column in records.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=records.schema.names)
+    return pa.RecordBatch.from_arrays(list(map(plain, records.columns)), names=records.schema.names)
 
 
 def _in_order(elements: pa.Table) -> pa.RecordBatch:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
-
-from pyspark.cloudpickle import dumps
 
 from acquatop.catalog.catalog import Stream
 from acquatop.catalog.spark_settings import SparkSettings
@@ -20,8 +17,10 @@ from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in, with_offset
 from acquatop.runtime.executors import ExecutorWatch
 from acquatop.runtime.failures import said_by_spark
+from acquatop.runtime.kept_values import SentWork
 from acquatop.runtime.lost_results import ended_if_lost
 from acquatop.runtime.pace import Allowance, Steps
+from acquatop.runtime.publications import Publications
 from acquatop.runtime.session import Session, open_session
 from acquatop.runtime.sources import (
     RepeatedMessages,
@@ -41,8 +40,6 @@ from connectors.registry import CONNECTORS, SPARK
 from connectors.source_status import SourceStatus
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
-    from pyspark.core.broadcast import Broadcast
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.streaming.query import StreamingQuery
@@ -52,9 +49,6 @@ Work = Callable[[Iterable[Any]], Iterator[Any]]
 
 TRIGGER = "50 milliseconds"
 """The interval at which a stream is polled."""
-
-LARGE = 1 << 20
-"""Bytes from which on work is sent to each executor only once."""
 
 SLOW = "Python worker failed to connect back"
 """Spark's message if a Python worker did not start within ten seconds, as on a busy machine."""
@@ -130,6 +124,7 @@ class SparkCarrier:
         self._error: BaseException | None = None
         self._batch_lock = threading.Lock()
         self._is_durable = resume is not None
+        self._publications = Publications(self._spark.sparkContext.broadcast)
         position = None if resume is None else resume.position
         self._open(position)
         self._checkpoint = Checkpoint(
@@ -328,8 +323,14 @@ class SparkCarrier:
         context = self._spark.sparkContext
         tasks = context.parallelize(partitions, len(partitions))
         share = None if most is None else most // len(partitions)
-        with self._at_work(), _sent(context, InExecutors(self._stream, job, share)) as work:
+        with self._sent(InExecutors(self._stream, job, share)) as work:
             return tasks.mapPartitions(work).collect()
+
+    @contextmanager
+    def _sent(self, work: Work) -> Iterator[Work]:
+        """Yield work in the form in which it is sent; the job on it ends within the context."""
+        with self._at_work(), self._publications.sent(work) as sent:
+            yield Unpacking(sent)
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -348,6 +349,8 @@ class SparkCarrier:
             self._leave_checkpoint()
             # The JVM may have died while a batch is being taken in, which must be over first.
             with self._batch_lock:
+                with suppress(Exception):  # the JVM may be gone already, with all broadcasts
+                    self._publications.close()
                 self._consumer.end(None if self._stopping else error)
 
     def _await_end(self) -> None:
@@ -394,7 +397,7 @@ class ForeignCarrier(SparkCarrier):
         return {}
 
     def _reduced(self, rows: DataFrame, planned: str, job: Job) -> tuple[str, list[list[Part]]]:
-        with self._at_work(), _sent(self._spark.sparkContext, OnRows(job)) as work:
+        with self._sent(OnRows(job)) as work:
             # One action, so that the source is read but once.
             return planned, parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
 
@@ -434,34 +437,15 @@ class InExecutors:
             yield parts if self._most is None or size <= self._most else size
 
 
-@contextmanager
-def _sent(context: SparkContext, work: Work) -> Iterator[Work]:
-    """Yield work in the form in which it is sent to executors.
-
-    Large work, such as one with a replica in it, is broadcast: once to each executor instead of
-    with every task.
-    """
-    pickled = dumps(work)  # type: ignore[no-untyped-call]
-    if len(pickled) < LARGE:
-        yield work
-        return
-    # PySpark would do so by itself, but leave a file behind for every batch until the session ends.
-    broadcast = context.broadcast(pickled)
-    try:
-        yield Unpacking(broadcast)
-    finally:
-        broadcast.destroy()
-
-
 class Unpacking:
-    """Work that was broadcast to executors as bytes."""
+    """Work as it is sent to executors."""
 
-    def __init__(self, pickled: Broadcast[bytes]) -> None:
-        self._pickled = pickled
+    def __init__(self, sent: SentWork) -> None:
+        self._sent = sent
 
     def __call__(self, items: Iterable[Any]) -> Iterator[Any]:
         """Unpack the work, and run it."""
-        work: Work = pickle.loads(self._pickled.value)  # noqa: S301 (made by this engine, for its own executors)
+        work: Work = self._sent.unpacked()
         return work(items)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from replica.store.columns import AnyArray, room_for
-from replica.store.contract import IntArray
+from replica.store.contract import BoolArray, IntArray
 from replica.store.hash_table import HashTable, Tags
 from replica.store.text_arena import TextArena, Texts, decoded, encoded
 
@@ -78,6 +78,10 @@ class KeyIndex:
     def keys(self, rows: IntArray) -> list[str]:
         """Return the keys of rows that are held."""
         return self._texts.texts(rows)
+
+    def are_held(self, rows: IntArray) -> BoolArray:
+        """Return True for each row that has a key."""
+        return self._texts.has(rows)
 
     def all_rows(self) -> IntArray:
         """Return the rows of all keys, ascending."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from replica.freshness.history import History
 from replica.snapshot import Columns, SnapshotError, State
-from replica.store.contract import NEVER, FloatArray, IntArray, Solution, Stored
+from replica.store.contract import NEVER, BoolArray, FloatArray, IntArray, Solution, Stored
 from replica.store.key_index import KeyIndex
 from replica.store.recency import Recency
 
@@ -92,6 +92,10 @@ class KeyedStore(ABC):
     def keys(self, rows: IntArray) -> list[str]:
         """Return the keys of rows that have one."""
         return self._index.keys(rows)
+
+    def are_held(self, rows: IntArray) -> BoolArray:
+        """Return True for each row that has a key."""
+        return self._index.are_held(rows)
 
     def all_rows(self) -> IntArray:
         """Return the rows of all keys, ascending."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 
 import numpy as np
@@ -11,6 +12,7 @@ from replica.snapshot import State, pack, reading, unpack
 from replica.store.columns import column, grown
 from replica.store.contract import NEVER, BoolArray, FloatArray, IntArray, Solution, Stored
 from replica.store.keyed_store import KeyedStore
+from replica.store.row_changes import RowChanges
 from replica.store.term_column import TermColumn
 
 _KIND, _VERSION = "replica store", 2
@@ -44,6 +46,10 @@ class ReplicaStore(KeyedStore):
         self._present: BoolArray = column(0, False, np.bool_)
         self._means: dict[str, float] = {}
         self._sizes: dict[str, NumberSize] = {}
+        self.token = secrets.token_bytes(16)
+        """Random bytes that no other store has."""
+        self.changes = RowChanges()
+        """Rows with new values, or with other keys or none."""
 
     def __len__(self) -> int:
         return self.held
@@ -134,6 +140,7 @@ class ReplicaStore(KeyedStore):
         self._become(other)
         self._terms, self._present = other._terms, other._present
         self._means, self._sizes = {}, {}
+        self.changes.note_all()
 
     def _by_key(
         self, asked: Iterable[str], solutions: Iterable[Solution]
@@ -175,6 +182,7 @@ class ReplicaStore(KeyedStore):
         is_new = self.fetched_at(rows) == NEVER
         self.history.observe(rows, now, changed, before, after, pushed=pushed)
         changed |= is_new
+        self.changes.note(rows[changed], self.held)
         return changed
 
     def _make_room(self, capacity: int) -> None:
@@ -185,6 +193,7 @@ class ReplicaStore(KeyedStore):
 
     def _forget(self, rows: IntArray) -> None:
         super()._forget(rows)
+        self.changes.note(rows, self.held)
         self._present[rows] = False
         for terms in self._terms.values():
             terms.clear(rows)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -58,6 +59,9 @@ class TermColumn:
         self._texts: KeyIndex | None = None
         self._ids = column(0, -1, np.int32)
         self._holders = column(0, 0, np.int32)
+        # Texts held, by their digits after the point; those of xsd:float.
+        self._places = Counter({0: 1})
+        self._singles = 0
 
     @property
     def nbytes(self) -> int:
@@ -89,16 +93,15 @@ class TermColumn:
         return mask
 
     def size(self) -> NumberSize:
-        """Return the size of all numbers. O(capacity)."""
-        codes = np.unique(self._codes[: self._capacity])
+        """Return the size of all numbers. O(capacity) on columns."""
+        codes = np.flatnonzero(np.bincount(self._codes[: self._capacity]))
         numbers = np.abs(self._numbers[: self._capacity])
         exact = numbers[~FLOATING[self._codes[: self._capacity]] & np.isfinite(numbers)]
         places = int(PLACES[codes[~FLOATING[codes]]].max(initial=0))
-        texts = [] if self._texts is None else self._texts.keys(self._texts.all_rows())
         return NumberSize(
             float(exact.max(initial=0.0)),
-            max([places, *map(places_of, texts)]),
-            bool(SINGLE[codes].any()) or any(map(is_single, texts)),
+            max(places, *self._places),
+            bool(SINGLE[codes].any()) or self._singles > 0,
             bool((FLOATING & ~SINGLE)[codes].any()),
         )
 
@@ -188,6 +191,8 @@ class TermColumn:
         self._ids = column(self._capacity, -1, np.int32)
         self._ids[:used] = ids
         self._holders = column(texts.capacity, 0, np.int32)
+        self._places, self._singles = Counter({0: 1}), 0
+        self._count_texts(texts.keys(held), 1)
         np.add.at(self._holders, ids[in_words], 1)
 
     def _all_texts(self) -> KeyIndex:
@@ -208,6 +213,7 @@ class TermColumn:
         ids = index.find(texts)
         unknown = np.flatnonzero(ids < 0).tolist()
         new = list(dict.fromkeys(texts[at] for at in unknown))
+        self._count_texts(new, 1)
         rows = dict(zip(new, index.add(new).tolist(), strict=True))
         ids[unknown] = [rows[texts[at]] for at in unknown]
         if index.capacity >= len(self._holders):
@@ -219,4 +225,11 @@ class TermColumn:
         np.subtract.at(self._holders, ids, 1)
         unused = np.unique(ids[self._holders[ids] == 0]).astype(np.int64)
         if len(unused):
+            self._count_texts(self._all_texts().keys(unused), -1)
             self._all_texts().remove(unused)
+
+    def _count_texts(self, texts: Iterable[str], sign: int) -> None:
+        for text in texts:
+            self._places[places_of(text)] += sign
+            self._singles += sign * is_single(text)
+        self._places += Counter()

@@ -74,7 +74,7 @@ class TextArena:
         self._starts = _resized(self._starts, capacity, 0)
         self._lengths = _resized(self._lengths, capacity, _GONE)
 
-    def has(self, rows: slice) -> BoolArray:
+    def has(self, rows: slice | IntArray) -> BoolArray:
         """Return True for each row that has a text."""
         return np.asarray(self._lengths[rows] != _GONE)
 

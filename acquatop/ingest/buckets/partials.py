@@ -12,7 +12,8 @@ from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.match import KEY, Found, Matcher
-from acquatop.ingest.reduce.pane_partials import COUNT, FIRST, LAST, PanePartials
+from acquatop.ingest.reduce.pane_partials import PanePartials
+from acquatop.ingest.reduce.partial_columns import COUNT, FIRST, LAST
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 

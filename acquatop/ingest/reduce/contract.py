@@ -15,6 +15,7 @@ import pyarrow.ipc
 
 from acquatop.ingest.match import Found, Matcher
 from acquatop.ingest.place import Place
+from acquatop.ingest.reduce.panes import spans_of
 from acquatop.ingest.reduce.rows import place_at
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
@@ -166,11 +167,4 @@ class Reducer(Protocol):
 def panes_of(windows: Windows, records: pa.RecordBatch) -> IntArray:
     """Return the panes that hold a good record, in time order. O(n log n)."""
     times = records.column(TIME).filter(pc.is_null(records.column(BAD))).drop_null()
-    in_order = np.sort(times.to_numpy())
-    if not len(in_order):
-        return np.empty((0, 2), dtype=np.int64)
-    firsts, lasts = windows.spans(in_order)
-    begins = np.flatnonzero(
-        np.diff(firsts, prepend=firsts[0] - 1) | np.diff(lasts, prepend=lasts[0])
-    )
-    return np.column_stack([firsts[begins], lasts[begins]])
+    return spans_of(windows, times.to_numpy())

@@ -9,16 +9,17 @@ import pyarrow as pa
 
 from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
+from acquatop.ingest.known_keys import HeldKeys, KnownKeys
 from acquatop.ingest.match import KEY, Found, Matcher
 from acquatop.ingest.reduce.panes import by_pane, runs_of
+from acquatop.ingest.reduce.partial_columns import COUNT, FIRST, HEAD, LAST, NEWEST, TAIL
+from acquatop.ingest.reduce.sent_partials import sent
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind, folding_of
 from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.windows import Windows
 
-FIRST, LAST, COUNT, NEWEST = "first", "last", "count", "newest"
-HEAD, TAIL = "head", "tail"
 _COLUMN = "column"
 
 
@@ -26,7 +27,8 @@ class PanePartials:
     """Reducer that folds found records into partials.
 
     Sums are exact, so the cut into partitions changes no bit. With ``hashes`` each row has its
-    key's hash, for a consumer that identifies keys by hash. O(events), and O(keys) for each pane.
+    key's hash, for a consumer that identifies keys by hash. The texts of the ``known`` keys are
+    left out in other processes. O(events), and O(keys) for each pane.
     """
 
     def __init__(
@@ -35,11 +37,13 @@ class PanePartials:
         windows: Windows,
         columns: AggregateColumns,
         hashes: IdentityHash | None = None,
+        known: KnownKeys | HeldKeys | None = None,
     ) -> None:
         self.matcher = matcher
         self.windows = windows
         self._columns = columns
         self._hashes = hashes
+        self._known = known
 
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
         """Return a row for each pane and key."""
@@ -59,11 +63,12 @@ class PanePartials:
                 tuple(column[usable] for column in values),
             )
         partials = list(self._folded(codes, times, values, len(keys.dictionary)))
-        return table_of(
-            partials,
-            keys.dictionary,
-            None if self._hashes is None else found.key_hashes(self._hashes),
-        )
+        hashes = None if self._hashes is None else found.key_hashes(self._hashes)
+        table = table_of(partials, keys.dictionary, hashes)
+        known = None if self._known is None or hashes is None else self._known.mask(hashes)
+        if known is None or not len(table):
+            return table
+        return sent(table, known[table.column(KEY).combine_chunks().indices.to_numpy()])
 
     def _values(self, found: Found) -> Columnwise:
         """Return each aggregate's values: zeros for the count, which needs none."""

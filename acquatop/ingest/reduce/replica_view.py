@@ -1,40 +1,195 @@
-"""View of a replica's present values, as columns that can be sent to where the records are."""
+"""View of a replica's present values, as columns here and as changes that are sent elsewhere."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from acquatop.ingest.held_hashes import HeldHashes
+from acquatop.ingest.identity_hash import Hashes, IdentityHash
+from acquatop.ingest.reduce.published import Published, SentChanges
 from acquatop.ingest.replica_columns import ReplicaColumns
-from acquatop.topk.contract import IntArray
+from acquatop.ingest.scoring import BoolArray
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
+from replica.number_size import NumberSize
 from replica.store import ReplicaStore
 
 
-@dataclass(frozen=True)
-class ReplicaView(ReplicaColumns):
-    """Keys that the remote has, and their numbers."""
+class ReplicaView(Published):
+    """Keys that the remote has, and their numbers.
+
+    Where the replica is, they are taken from it when they are first needed. Views of one store for
+    the same variables are one value to executors, which are sent the rows that have changed.
+    """
+
+    def __init__(
+        self, store: ReplicaStore, variables: tuple[str, ...], typed: tuple[str, ...]
+    ) -> None:
+        self.name = repr((store.token.hex(), variables, typed))
+        self._store = store
+        self._variables = variables
+        self._typed = typed
+        self._version = store.changes.version
 
     @classmethod
     def of(
         cls, store: ReplicaStore, variables: tuple[str, ...], typed: tuple[str, ...] = ()
     ) -> ReplicaView:
-        """Return a view of a store's present values, and of the types of some. O(keys)."""
-        rows = store.all_rows()
-        rows = rows[store.present(rows)]
-        numbers = {name: store.numbers(name, rows) for name in variables}
-        types = {name: store.floating(name, rows) for name in typed}
-        sizes = {name: store.size(name) for name in variables}
-        return cls(pa.array(store.keys(rows), pa.string()), numbers, types, sizes)
+        """Return a view of a store's present values, and of the types of some. O(1)."""
+        return cls(store, variables, typed)
 
-    def present(self, rows: IntArray) -> npt.NDArray[np.bool_]:
+    @cached_property
+    def _columns(self) -> ReplicaColumns:
+        """The present values. O(keys)."""
+        rows = self._store.all_rows()
+        rows = rows[self._store.present(rows)]
+        numbers, types = self._values(rows)
+        texts = pa.array(self._store.keys(rows), pa.string())
+        return ReplicaColumns(texts, numbers, types, self._sizes())
+
+    def _values(self, rows: IntArray) -> tuple[dict[str, FloatArray], dict[str, BoolArray]]:
+        return (
+            {name: self._store.numbers(name, rows) for name in self._variables},
+            {name: self._store.floating(name, rows) for name in self._typed},
+        )
+
+    def _sizes(self) -> dict[str, NumberSize]:
+        return {name: self._store.size(name) for name in self._variables}
+
+    def rows(self, keys: list[str] | pa.StringArray) -> IntArray:
+        """Return each key's row, -1 for a key that the remote has not. O(keys of both)."""
+        return self._columns.rows(keys)
+
+    def size(self, variable: str) -> NumberSize:
+        """Return the size of a variable's numbers."""
+        return self._columns.size(variable)
+
+    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
+        """Return a variable's values as numbers; NaN if there is none."""
+        return self._columns.numbers(variable, rows)
+
+    def floating(self, variable: str, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
+        return self._columns.floating(variable, rows)
+
+    def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows that the remote has."""
-        is_there: npt.NDArray[np.bool_] = rows >= 0
-        return is_there
+        return rows >= 0
 
     def mean(self, variable: str) -> float:
         """Return the mean of a variable's values; NaN if there is none."""
-        values = self.columns[variable]
-        return float(np.nanmean(values)) if bool((~np.isnan(values)).any()) else np.nan
+        return mean_of(self._columns.columns[variable])
+
+    def changes(self, since: int | None) -> SentChanges | None:
+        """Return the rows that have changed since a version. O(these), or O(keys) for the whole."""
+        store, log = self._store, self._store.changes
+        if since == self._version:
+            return None
+        if since is None:
+            # What has changed since this view was made is sent once more with the next one.
+            log.begin()
+        rows = None if since is None else log.since(since)
+        is_whole = rows is None
+        rows = store.all_rows() if rows is None else rows
+        there = rows[store.are_held(rows)]
+        there = there[store.present(there)]
+        hashes = IdentityHash(store.token).of(store.keys(there))
+        gone = np.setdiff1d(rows, there, assume_unique=True)
+        numbers, types = self._values(there)
+        change = ChangedRows(
+            store.token, gone, there, hashes, numbers, types, self._sizes(), is_whole
+        )
+        return SentChanges(change, self._version, is_whole)
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """Rows of a replica that have changed: those gone, and the others with their values.
+
+    ``sizes`` are those of the whole replica's numbers.
+    """
+
+    seed: bytes
+    gone: IntArray
+    rows: IntArray
+    hashes: Hashes
+    numbers: dict[str, FloatArray]
+    types: dict[str, BoolArray]
+    sizes: dict[str, NumberSize]
+    is_whole: bool
+
+    def apply(self, kept: HeldReplica | None) -> HeldReplica:
+        """Change the rows in what is kept."""
+        held = HeldReplica(self.seed) if self.is_whole or kept is None else kept
+        held.change(self)
+        return held
+
+
+class HeldReplica:
+    """Keys that the remote has, and their numbers, as executors hold them; indexed once.
+
+    Looking up n keys takes O(n), whatever the number of keys held.
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        self._hashes = IdentityHash(seed)
+        self._index = HeldHashes()
+        self._numbers: dict[str, FloatArray] = {}
+        self._types: dict[str, BoolArray] = {}
+        self._sizes: dict[str, NumberSize] = {}
+
+    def change(self, changed: ChangedRows) -> None:
+        """Change some rows."""
+        self._index.remove(changed.gone)
+        self._index.put(changed.rows, changed.hashes)
+        for name, numbers in changed.numbers.items():
+            before = self._numbers.get(name, np.empty(0))
+            column = self._numbers[name] = _grown(before, self._index.room, np.nan)
+            column[changed.rows] = numbers
+        for name, types in changed.types.items():
+            of_type = self._types.get(name, np.empty(0, dtype=np.bool_))
+            mask = self._types[name] = _grown(of_type, self._index.room, False)
+            mask[changed.rows] = types
+        self._sizes = changed.sizes
+
+    def size(self, variable: str) -> NumberSize:
+        """Return the size of a variable's numbers."""
+        return self._sizes[variable]
+
+    def rows(self, keys: list[str] | pa.StringArray) -> IntArray:
+        """Return each key's row, -1 for a key that the remote has not. O(keys asked)."""
+        return self._index.find(self._hashes.of(keys))
+
+    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
+        """Return a variable's values as numbers; NaN if there is none."""
+        if not self._index.room:
+            return np.full(len(rows), np.nan)
+        return np.where(rows >= 0, self._numbers[variable][rows], np.nan)
+
+    def floating(self, variable: str, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
+        if not self._index.room:
+            return np.zeros(len(rows), dtype=np.bool_)
+        mask: BoolArray = (rows >= 0) & self._types[variable][rows]
+        return mask
+
+    def present(self, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows that the remote has."""
+        return rows >= 0
+
+    def mean(self, variable: str) -> float:
+        """Return the mean of a variable's values; NaN if there is none."""
+        return mean_of(self._numbers[variable][self._index.used()])
+
+
+def mean_of(values: FloatArray) -> float:
+    """Return the mean of the values that are there; NaN if there is none."""
+    return float(np.nanmean(values)) if bool((~np.isnan(values)).any()) else np.nan
+
+
+def _grown(column: AnyArray, room: int, empty: float | bool) -> AnyArray:
+    more = np.full(max(0, room - len(column)), empty, dtype=column.dtype)
+    return np.concatenate([column, more]) if len(more) else column

@@ -11,6 +11,7 @@ import pyarrow as pa
 from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.key_codes import KeyCodes
+from acquatop.ingest.known_keys import KnownKeys
 from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_partials import hashes_in, partials_of
@@ -25,7 +26,7 @@ from connectors.mapping import TIME
 from replica.store import ReplicaStore
 
 _UNKNOWN = -1
-_SLACK = 1024
+SLACK = 1024
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class AggregateStore:
     ) -> None:
         self.columns = columns
         self.codes = KeyCodes(hashes)
+        self.known = KnownKeys(self.codes)
+        """Keys of which partials may come without texts."""
+        self._is_replayed = False
+        """True if partials of a journal may come, which may rely on the keys held before."""
         self.keyed = KeyedContent(columns.aggregates)
         self.rows: IntArray = np.empty(0, dtype=np.int64)
         """Replica row of each key's code; -1 for an unknown key."""
@@ -77,6 +82,7 @@ class AggregateStore:
 
     def add_pane(self, pane: Pane) -> None:
         """Add one pane's solutions. O(n)."""
+        self._is_replayed = False
         if pane.last < self._open_from:
             return
         solutions, count = pane.solutions, len(pane.solutions)
@@ -224,9 +230,19 @@ class AggregateStore:
         self._open_from = max(self._open_from, window)
         self.keyed.close_before(window)
         self._retained.close_before(window)
-        if len(self.codes) > 2 * self.keyed.count() + _SLACK:
+        if not (self._is_replayed or self.known.is_published):
+            self._release_unused()
+
+    def begin_batch(self) -> None:
+        """Release keys whose partials have been waited for: all that are on their way have come."""
+        self._is_replayed = False
+        self._release_unused()
+
+    def _release_unused(self) -> None:
+        """Release keys that no open window holds, if they are many."""
+        if len(self.codes) > 2 * self.keyed.count() + SLACK:
             alive = self._alive()
-            if len(self.codes) > 2 * len(alive) + _SLACK:
+            if len(self.codes) > 2 * len(alive) + SLACK:
                 gone = np.setdiff1d(self.codes.used(), alive)
                 self.codes.release(gone)
                 self.rows[gone] = _UNKNOWN
@@ -254,6 +270,7 @@ class AggregateStore:
     def resume(self, snapshot: bytes) -> None:
         """Restore a snapshot of the same query, before any query ranks this content."""
         parts = unpack_parts(snapshot)
+        self._is_replayed = True
         self._open_from, self.uncertain_until = map(int, parts["numbers"].split())
         self.codes.resume(parts["codes"])
         self.keyed.resume(parts["keyed"])

@@ -8,6 +8,7 @@ from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.pane_partials import PanePartials
+from acquatop.ingest.reduce.sent_partials import received
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.aggregates.aggregates import Aggregates
 from acquatop.query.aggregates.columns import aggregate_columns
@@ -43,11 +44,13 @@ class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
     def reducers(self) -> Sequence[Reducer]:
         """Return the reducer that makes partial aggregates per pane and key."""
         bound, content = self._bound, self._content
-        return [PanePartials(bound.matcher, bound.windows, content.columns, content.codes.hashes)]
+        content.begin_batch()
+        hashes, known = content.codes.hashes, content.known
+        return [PanePartials(bound.matcher, bound.windows, content.columns, hashes, known)]
 
     def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:
         """Take in partial aggregates."""
-        found = split_late(part.table, closed)
+        found = split_late(received(part.table), closed)
         for first, last in found.spans:
             self._content.note_late(first, last)
         if len(found.in_time):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.reduce.pane_partials import COUNT, FIRST, LAST
+from acquatop.ingest.reduce.partial_columns import COUNT, FIRST, LAST
 from acquatop.query.content import distinct_spans
 
 

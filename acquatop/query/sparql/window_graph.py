@@ -27,6 +27,7 @@ from acquatop.topk.snapshot import (
     unpack_parts,
 )
 from acquatop.windows import Windows
+from connectors.coded import plain
 from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, SUBJECT, TIME
 
@@ -99,7 +100,7 @@ class WindowGraph:
             terms_of(records.column(self._mapping.column(predicate)), each.datatype)
             for predicate, each in self._mapping.properties.items()
         ]
-        subject = records.column(SUBJECT)
+        subject = plain(records.column(SUBJECT))
         known = [pc.coalesce(each, "") for each in objects]
         return pa.table(
             {

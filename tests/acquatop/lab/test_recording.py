@@ -339,7 +339,7 @@ def test_records_are_written_column_by_column_as_they_are(tmp_path: Path) -> Non
         {iri: Property(mapping.column(iri), each.datatype) for iri, each in properties.items()},
     )
     written = again.decode(pa.array((tmp_path / STREAM).read_bytes().splitlines(), pa.binary()))
-    assert written.drop_columns([ROW]).equals(batch.slice(0, 3).drop_columns([ROW]))
+    assert written.drop_columns([ROW]).to_pylist() == batch.drop_columns([ROW]).to_pylist()[:3]
 
 
 def test_what_no_state_knows_of_is_cut_off_and_read_again(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ from tests.support.worlds import STREAM, XSD
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make what is meant for many happen with few."""
-    monkeypatch.setattr(aggregated_content, "_SLACK", 1)
+    monkeypatch.setattr(aggregated_content, "SLACK", 1)
     monkeypatch.setattr(retained, "_SLACK", 4)
     monkeypatch.setattr(keyed_content, "FOLD_AT", 4)
     monkeypatch.setattr(aggregate_view, "SLACK", 1)
