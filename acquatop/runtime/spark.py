@@ -365,6 +365,7 @@ class SparkCarrier:
             with self._batch_lock:
                 if self._stopping:
                     return
+                self._query = None  # the one that has ended
                 self._query = self._start(self._until_end)
 
 

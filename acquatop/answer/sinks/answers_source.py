@@ -137,7 +137,7 @@ def answers_stream(
 
 
 @dataclass
-class Answers(InputPartition):
+class AnswerRows(InputPartition):
     """Rows of answers, as an Arrow stream."""
 
     rows: bytes
@@ -171,18 +171,18 @@ class AnswersReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         new = sorted(self._between(start, self._target))[:most]
         return {**start, **{query: name for name, query, _ in new}}
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[Answers]:
+    def partitions(self, start: Offset, end: Offset) -> Sequence[AnswerRows]:
         """Return the rows between two offsets."""
         tables = [self._table(file) for _, _, file in sorted(self._between(start, end))]
         rows = pa.concat_tables(tables) if tables else self._schema.empty_table()
         content = pa.BufferOutputStream()
         with pa.ipc.new_stream(content, self._schema) as stream:
             stream.write_table(rows.combine_chunks())
-        return [Answers(content.getvalue().to_pybytes())]
+        return [AnswerRows(content.getvalue().to_pybytes())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a partition's rows."""
-        assert isinstance(partition, Answers)
+        assert isinstance(partition, AnswerRows)
         yield from pa.ipc.open_stream(partition.rows)
 
     def _between(self, start: Offset, end: Offset | None) -> Iterator[tuple[str, str, Path]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,9 +16,10 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from acquatop import Engine
 from acquatop.catalog.catalog import Catalog
 from acquatop.runtime import placement
+from acquatop.runtime import spark as spark_runtime
 from acquatop.runtime.placement import is_small
 from acquatop.runtime.sources import reader_of
-from acquatop.runtime.spark import SparkCarrier
+from acquatop.runtime.spark_view import described
 
 CATALOG = """[prefixes]
 "" = "http://example.org/"
@@ -38,17 +39,16 @@ EXECUTORS = 'small_batches = "executors"'
 
 
 @contextmanager
-def jobs_counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Yield a list that gets the number of partitions of each job."""
-    jobs: list[int] = []
-    run = SparkCarrier._in_executors
+def jobs_counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Yield a list that gets the description of each job."""
+    jobs: list[str] = []
 
-    def counted(self: SparkCarrier, partitions: object, *more: object) -> object:
-        jobs.append(len(partitions))  # type: ignore[arg-type]
-        return run(self, partitions, *more)  # type: ignore[arg-type]
+    def counted(session: SparkSession, text: str) -> AbstractContextManager[None]:
+        jobs.append(text)
+        return described(session, text)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SparkCarrier, "_in_executors", counted)
+        patch.setattr(spark_runtime, "described", counted)
         yield jobs
 
 
@@ -73,6 +73,7 @@ def test_small_batches_need_no_job_and_give_the_same_bytes(
         assert jobs == []
         assert answered(tmp_path, EXECUTORS, spark) == right
         assert len(jobs) > 5
+        assert jobs[1] == "<http://example.org/s>, batch 1"
         before = len(jobs)
         # Batches have nearly 4000 bytes, and the last one has less.
         monkeypatch.setattr(placement, "MOST_BYTES", 3_900)
