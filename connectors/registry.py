@@ -145,10 +145,16 @@ SPARK = Connector(
     guarantee="every row once if the source can be read again, as Kafka, Delta and files can",
     options={
         "format": Option(
-            "the source's name in Spark; all other options are handed on to it",
-            required=True,
+            "the source's name in Spark; all other options are handed on to it; none if the "
+            "program gives a DataFrame",
             names_source=True,
         ),
+        "select": Option(
+            "SQL expressions that make the columns, such as `from_avro(value, …) AS event`",
+            Kind.TEXTS,
+            "the source's columns",
+        ),
+        "where": Option("SQL condition on the source's columns", default="all"),
     },
     says=(),
     is_open=True,

@@ -88,6 +88,15 @@ def spark() -> Iterator[SparkSession]:
     runtime.close()
 
 
+@pytest.fixture
+def executors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let executors read all batches; the driver would read those of small worlds itself."""
+    from acquatop.runtime import placement
+
+    monkeypatch.setattr(placement, "MOST_BYTES", -1)
+    monkeypatch.setattr(placement, "MOST_ROWS", -1)
+
+
 @pytest.fixture(scope="session")
 def _server() -> Iterator[OxigraphServer]:
     with OxigraphServer() as server:

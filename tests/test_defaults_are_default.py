@@ -14,6 +14,7 @@ from tests.support.minimal_worlds import ITEMS, NS, catalog_of, service_table, s
 ROOT = Path(__file__).parents[1]
 KEYS = (
     *("arrivals", "lateness", "idle", "ahead", "keys", "buckets", "strategy", "block_size"),
+    "small_batches",
     *("concurrency", "timeout", "solutions", "load", "capacity", "ask_absent_after", "method"),
     *("max_reply_bytes", "policy", "n", "refill", "requests", "deadline", "strict"),
     *("memory_bytes", "result_bytes", "failures"),
@@ -29,6 +30,7 @@ EXCEPTIONS = {
     ("scale_out.py", "arrivals"): "its streams have all three kinds",
     ("scale_out.py", "lateness"): "events come up to 290 ms late",
     ("scale_out.py", "load"): "both ways are compared",
+    ("scale_out.py", "small_batches"): "it is about executors",
     ("windowed.py", "arrivals"): "both meanings of arrivals are compared with brute force",
     ("windowed.py", "deadline"): BUSY,
     ("windowed.py", "requests"): "the remote takes two keys per request",

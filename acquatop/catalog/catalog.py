@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acquatop.catalog.connector_options import implied_options, read_options
 from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS, EvaluationLimits, read_limits
@@ -25,6 +26,9 @@ from connectors.contract import RecordDecoder
 from connectors.instants import EARLIEST_MS, LATEST_MS
 from connectors.registry import CONNECTORS
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = [
     "KINDS",
@@ -55,9 +59,10 @@ class Stream:
     ``idle_ms`` is the time without records after which time advances by itself. ``late_path`` is
     the file that keeps late records. ``ahead_ms`` is how far a live record may be ahead of the
     clock. Each of them is None if unused. ``keys`` says where the aggregates of queries' keys are
-    kept, ``buckets`` into how many parts they are cut in the executors. ``strategy`` keeps the
-    candidates of queries without a remote; None if it is chosen by cost. ``dead_letters_path`` is
-    the file that keeps unusable records, up to ``dead_letters_bytes``.
+    kept, ``buckets`` into how many parts they are cut in the executors. ``small_batches`` says
+    where they are read on Spark. ``strategy`` keeps the candidates of queries without a remote;
+    None if it is chosen by cost. ``dead_letters_path`` is the file that keeps unusable records, up
+    to ``dead_letters_bytes``. ``frame`` has the rows if the program gives them.
     """
 
     iri: str
@@ -72,9 +77,11 @@ class Stream:
     ahead_ms: int | None = None
     keys: str = "driver"
     buckets: int = BUCKETS
+    small_batches: str = "driver"
     strategy: str | None = None
     dead_letters_path: str | None = None
     dead_letters_bytes: int = DEAD_LETTERS_BYTES
+    frame: DataFrame | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -178,6 +185,7 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         "ahead",
         "keys",
         "buckets",
+        "small_batches",
         "strategy",
         "dead_letters",
         "dead_letters_bytes",
@@ -198,6 +206,7 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         ahead_ms=_ahead_ms(section),
         keys=_kept_in(section, arrivals),
         buckets=section.whole("buckets", default=BUCKETS, least=1),
+        small_batches=section.choice("small_batches", KEPT_IN, default="driver"),
         strategy=_strategy(section, arrivals),
         dead_letters_path=section.path("dead_letters") if "dead_letters" in section else None,
         dead_letters_bytes=section.whole("dead_letters_bytes", default=DEAD_LETTERS_BYTES, least=1),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Catalog
+from acquatop.catalog.given_frames import with_frames
 from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
 from acquatop.engine.handle import BACKLOG, RegisteredQuery, merged
@@ -35,7 +36,7 @@ from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from acquatop.answer.sinks.contract import Sink
     from acquatop.catalog.spark_settings import SparkSettings
@@ -60,7 +61,9 @@ class Engine:
     include your own. ``progress`` is called while a replica is loaded. ``observer`` is told of the
     engine's work. A ``recording`` records the stream and the remote of the one query that it was
     opened for. ``runtime`` is a name, or a :class:`~acquatop.runtime.Runtime` of your own;
-    ``surroundings`` replace the clocks (``clock`` too), the randomness and the threads.
+    ``surroundings`` replace the clocks (``clock`` too), the randomness and the threads. ``streams``
+    are DataFrames, by the IRIs of the streams whose rows they have: streaming ones, or, with
+    ``until_end``, others as recordings.
 
     ::
 
@@ -86,7 +89,11 @@ class Engine:
         autostart: bool | None = None,
         recording: Recorder | None = None,
         surroundings: Surroundings | None = None,
+        streams: Mapping[str, DataFrame] | None = None,
     ) -> None:
+        if streams:
+            catalog = with_frames(catalog, streams)
+            spark = spark or next(iter(streams.values())).sparkSession
         if isinstance(runtime, str):
             check_runtime(runtime, spark)
         around = surroundings or Surroundings(clock=clock)
@@ -165,6 +172,7 @@ class Engine:
         observer: Observer | None = None,
         state: Path | None = None,
         autostart: bool | None = None,
+        streams: Mapping[str, DataFrame] | None = None,
     ) -> Self:
         """Return an engine for a catalog file; ``variables`` are values for ``${NAME}`` in it."""
         catalog = Catalog.load(path, variables=variables, rankers=rankers)
@@ -179,6 +187,7 @@ class Engine:
             observer=observer,
             state=state,
             autostart=autostart,
+            streams=streams,
         )
 
     # Queries --------------------------------------------------------------------------------------

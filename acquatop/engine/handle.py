@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.sinks.parquet import ParquetSink
+from acquatop.errors import UserError
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from acquatop.answer.sinks.contract import Sink
 
 BACKLOG = 1_000
@@ -43,6 +47,7 @@ class RegisteredQuery:
         news: AnswerSignal,
         slide_ms: float = 0,
         sinks: Sequence[Sink] = (),
+        columns: Mapping[str, str] | None = None,
         backlog: int | None = None,
         leave: Callable[[RegisteredQuery], None] = lambda query: None,
     ) -> None:
@@ -51,6 +56,7 @@ class RegisteredQuery:
         self.slide_ms = slide_ms
         self.missed = 0
         self.sinks = tuple(sinks)
+        self._columns = columns
         self._live = live
         self._backlog = backlog
         self._running = set(self.streams)
@@ -65,6 +71,23 @@ class RegisteredQuery:
     def answers(self, limit: int | None = None) -> Iterator[Answer]:
         """Yield answers as they come, at most ``limit``; end with the query, or raise its error."""
         return merged([self], self._news, limit)
+
+    def to_dataframe(
+        self, spark: SparkSession, types: Mapping[str, str] | None = None
+    ) -> DataFrame:
+        """Return the answers as a streaming DataFrame, which has each of them once.
+
+        It reads the folder of the query's sink ``parquet:FOLDER``, and has the columns of such a
+        table. A variable has a type of its own if all its values are known to have it, or if
+        ``types`` says so: ``bigint``, ``double``, ``boolean`` or ``string``.
+        """
+        from acquatop.answer.sinks.answers_source import answers_stream
+
+        folder = next((sink.folder for sink in self.sinks if isinstance(sink, ParquetSink)), None)
+        if folder is None:
+            hint = 'register it with sinks=[open_sink("parquet:FOLDER")]'
+            raise UserError(f"{self.name} has no sink that a DataFrame can read\n  hint: {hint}")
+        return answers_stream(spark, folder, self.name, self._columns, types or {})
 
     def stop(self) -> None:
         """Stop this query; iterators over its answers end. Others on its streams continue."""

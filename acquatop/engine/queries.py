@@ -12,6 +12,7 @@ from acquatop.engine.handle import AnswerSignal, RegisteredQuery
 from acquatop.engine.observer import Observer, QueryState
 from acquatop.engine.slots import SlotTable
 from acquatop.plan.bind import Bound
+from acquatop.plan.columns import columns_of
 from connectors.registry import CONNECTORS
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class QueryRegistry:
                 live=self._live,
                 news=self.signal,
                 sinks=sinks,
+                columns=columns_of(bound),
                 backlog=backlog,
                 leave=leave,
             )

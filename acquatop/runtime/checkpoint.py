@@ -67,6 +67,10 @@ class Checkpoint:
         except OSError as error:
             raise EnvironmentProblem(f"Spark's checkpoint cannot be read: {error}") from error
 
+    def has_state(self) -> bool:
+        """Return True if operators of Spark keep state there."""
+        return (self.path / "state").exists()
+
     def remove(self) -> None:
         """Remove the notes of Spark and of the sources."""
         shutil.rmtree(self.path, ignore_errors=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from acquatop.catalog.catalog import Stream
 from acquatop.catalog.spark_settings import SparkSettings
-from acquatop.errors import EnvironmentProblem
+from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
@@ -20,6 +20,7 @@ from acquatop.runtime.failures import said_by_spark
 from acquatop.runtime.kept_values import SentWork
 from acquatop.runtime.lost_results import ended_if_lost
 from acquatop.runtime.pace import Allowance, Steps
+from acquatop.runtime.placement import is_small, sent_by
 from acquatop.runtime.publications import Publications
 from acquatop.runtime.session import Session, open_session
 from acquatop.runtime.sources import (
@@ -33,6 +34,7 @@ from acquatop.runtime.sources import (
     status_of,
 )
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
+from acquatop.runtime.spark_view import described, free_name, note_rows, query_named, rows_in
 from connectors.divisible import Divisible
 from connectors.ending_source import ending
 from connectors.read_limits import PLANS_WITHIN_LIMITS
@@ -47,14 +49,17 @@ if TYPE_CHECKING:
 Work = Callable[[Iterable[Any]], Iterator[Any]]
 """The function of a task: from its items to results."""
 
-TRIGGER = "50 milliseconds"
-"""The interval at which a stream is polled."""
+TRIGGER = "10 milliseconds"
+"""The interval at which a stream is polled: half of it is a part of every answer's latency."""
 
 SLOW = "Python worker failed to connect back"
 """Spark's message if a Python worker did not start within ten seconds, as on a busy machine."""
 
 STARTS = 3
 """The number of attempts to start a stream until it brings a batch."""
+
+_ALL_ROWS = 'v1\n{"batchWatermarkMs":0}\n"all rows"'
+"""A note as Spark's, on a batch with all rows."""
 
 _WORKERS = 2
 """The number of Python workers that are started before the first batch."""
@@ -82,14 +87,17 @@ class SparkRuntime:
         self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None
     ) -> SparkCarrier:
         """Start to carry a stream."""
-        kind = ForeignCarrier if stream.connector == SPARK.name else SparkCarrier
-        return kind(self.session, stream, consumer, until_end, resume)
+        return _kind(stream)(self.session, stream, consumer, until_end, resume)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
         """Apply a function to the items in the executors, one task per item."""
         if not items:
             return []
-        with said_by_spark(self.session), ended_if_lost(self.spark):
+        with (
+            said_by_spark(self.session),
+            ended_if_lost(self.spark),
+            described(self.spark, "tasks of a window"),
+        ):
             return self.spark.sparkContext.parallelize(items, len(items)).map(function).collect()
 
     def close(self) -> None:
@@ -167,8 +175,10 @@ class SparkCarrier:
         options = for_other_processes(self._stream.connector, own)
         return self._spark.readStream.format(source.name()).options(**options).load()
 
-    def _start(self, until_end: bool) -> StreamingQuery:
+    def _start(self, until_end: bool) -> StreamingQuery | None:
         writer = self._rows(until_end).writeStream.foreachBatch(self._process)
+        self._name = free_name(self._spark, f"<{self._stream.iri}>")
+        writer = writer.queryName(self._name)
         # The driver's disk, whatever file system a cluster would look for a mere path in. Not
         # as_uri(): to Spark a %20 would be part of the name.
         writer = writer.option("checkpointLocation", f"file://{self._checkpoint.path.absolute()}")
@@ -185,11 +195,11 @@ class SparkCarrier:
         self._consumer.release()
         self._await_batch()
         # Without the lock: Spark waits for a batch that has just come, and that one for the lock.
-        if self._query is None:
-            return
-        with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
-            self._query.stop()
-        self._watcher.join()
+        if self._query is not None:
+            with suppress(Exception):  # the JVM may be gone already, with nothing left to stop
+                self._query.stop()
+        if self._watcher.ident is not None:
+            self._watcher.join()
 
     def _await_batch(self) -> None:
         """Return once the batch at hand is over; with ``_stopping`` none begins any more."""
@@ -244,7 +254,7 @@ class SparkCarrier:
                 f"Spark's checkpoint goes on with batch {number}, after {self._last} was the last"
             )
         started = time.perf_counter()
-        planned = self._checkpoint.offsets(number)
+        planned = self._planned(number)
         note, parts = self._reduced(rows, planned, self._consumer.job())
         position = {
             "batch": number,
@@ -252,11 +262,16 @@ class SparkCarrier:
         }
         seconds = time.perf_counter() - started
         self._consumer.take(Batch(position, parts, seconds, *self._how_far(note)))
+        self._note_rows(rows_in(parts))
         self._has_read(note)
         is_done = note == planned
         if is_done:
             self._last = number
         return is_done
+
+    def _planned(self, number: int) -> str:
+        """Return Spark's note on a batch."""
+        return self._checkpoint.offsets(number)
 
     def _kept(self) -> dict[str, Any]:
         """Return what must be known, besides where that is, to go on as if nothing had happened."""
@@ -272,7 +287,7 @@ class SparkCarrier:
         )
         stop = self._stop(end)
         while True:
-            found = self._in_executors(self._reader.partitions(self._offset, stop), job, most)
+            found = self._found(stop, job, most)
             sent = sum(each if isinstance(each, int) else sum(map(len, each)) for each in found)
             parts = [each for each in found if not isinstance(each, int)]
             if len(parts) == len(found):
@@ -315,6 +330,14 @@ class SparkCarrier:
         if not self._is_durable:
             release_data(self._reader, self._offset)
 
+    def _found(self, stop: Any, job: Job, most: int | None) -> Sequence[list[bytes] | int]:
+        """Run the job on what is to be read up to an offset, where that is best done."""
+        partitions = self._reader.partitions(self._offset, stop)
+        in_driver = self._stream.small_batches == "driver"
+        if in_driver and is_small(self._reader, self._offset, stop):
+            return list(sent_by(self._reader, partitions, job, most))
+        return self._in_executors(partitions, job, most)
+
     def _in_executors(
         self, partitions: Sequence[InputPartition], job: Job, most: int | None
     ) -> Sequence[list[bytes] | int]:
@@ -326,6 +349,10 @@ class SparkCarrier:
         with self._sent(InExecutors(self._stream, job, share)) as work:
             return tasks.mapPartitions(work).collect()
 
+    def _note_rows(self, rows: int) -> None:
+        """Tell Spark of the records that a batch has read."""
+        note_rows(self._query or query_named(self._spark, self._name), rows)
+
     @contextmanager
     def _sent(self, work: Work) -> Iterator[Work]:
         """Yield work in the form in which it is sent; the job on it ends within the context."""
@@ -334,8 +361,13 @@ class SparkCarrier:
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """See to it that a job ends, and that it is said why it has failed."""
-        with said_by_spark(self._session, self._stream), ended_if_lost(self._spark):
+        """See to it that a job is named, that it ends, and that it is said why it has failed."""
+        what = f"<{self._stream.iri}>, batch {self._last + 1}"
+        with (
+            said_by_spark(self._session, self._stream),
+            ended_if_lost(self._spark),
+            described(self._spark, what),
+        ):
             yield
 
     def _watch(self) -> None:
@@ -368,6 +400,7 @@ class SparkCarrier:
             with self._batch_lock:
                 if self._stopping:
                     return
+                self._query = None  # the one that has ended
                 self._query = self._start(self._until_end)
 
 
@@ -397,15 +430,28 @@ class ForeignCarrier(SparkCarrier):
         return {}
 
     def _reduced(self, rows: DataFrame, planned: str, job: Job) -> tuple[str, list[list[Part]]]:
+        self._check_state()
         with self._sent(OnRows(job)) as work:
             # One action, so that the source is read but once.
             return planned, parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
+
+    def _check_state(self) -> None:
+        """Raise an error if Spark keeps state of its own for the rows, and the engine its own."""
+        if self._is_durable and self._checkpoint.has_state():
+            hint = "leave out the state directory, or deduplicate, aggregate and join in a query"
+            raise UserError(
+                f"the DataFrame of <{self._stream.iri}> keeps state in Spark, which a state "
+                f"directory does not hold\n  hint: {hint}"
+            )
 
     def _how_far(self, note: str) -> tuple[int | None, int | None, bool, int]:
         return None, None, False, 0
 
     def _has_read(self, note: str) -> None:
         """Do nothing: Spark has noted it."""
+
+    def _note_rows(self, rows: int) -> None:
+        """Do nothing: Spark has counted them."""
 
     def _leave_checkpoint(self) -> None:
         # What the source has noted for itself is needed to go on.
@@ -414,6 +460,31 @@ class ForeignCarrier(SparkCarrier):
 
     def forget(self, position: Position) -> None:
         """Do nothing: the source itself manages old data."""
+
+
+class RecordingCarrier(ForeignCarrier):
+    """A DataFrame that is not a stream: one batch has all its rows, and is the end."""
+
+    def _start(self, until_end: bool) -> None:
+        if not until_end:
+            hint = "read it as a recording (until_end=True), or give one of readStream"
+            raise UserError(
+                f"the DataFrame of <{self._stream.iri}> is not a stream\n  hint: {hint}"
+            )
+        self._all = self._rows(until_end)
+
+    def _planned(self, number: int) -> str:
+        return _ALL_ROWS
+
+    def _await_end(self) -> None:
+        self._process(self._all, 0)
+
+
+def _kind(stream: Stream) -> type[SparkCarrier]:
+    if stream.connector != SPARK.name:
+        return SparkCarrier
+    is_recording = stream.frame is not None and not stream.frame.isStreaming
+    return RecordingCarrier if is_recording else ForeignCarrier
 
 
 class InExecutors:
@@ -431,10 +502,7 @@ class InExecutors:
     def __call__(self, partitions: Iterable[InputPartition]) -> Iterator[list[bytes] | int]:
         """Do the job on some partitions."""
         reader = reader_of(self._connector, self._options)
-        for partition in partitions:
-            parts = [part.to_bytes() for part in self._job(reader.read(partition))]
-            size = sum(map(len, parts))
-            yield parts if self._most is None or size <= self._most else size
+        yield from sent_by(reader, partitions, self._job, self._most)
 
 
 class Unpacking:

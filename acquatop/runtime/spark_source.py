@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,11 @@ import pyarrow as pa
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
-from connectors.columns import ColumnsMapping
-from connectors.contract import RecordDecoder
+from acquatop.runtime.frame_columns import mapped_columns, needed_columns
+from connectors.registry import SPARK
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from acquatop.catalog.catalog import Stream
 
@@ -24,45 +25,49 @@ PARTS_SCHEMA = "partition int, part binary"
 
 def rows_of(spark: SparkSession, stream: Stream) -> DataFrame:
     """Return a stream's rows, with only the columns that its mapping reads."""
-    options = dict(stream.options)
-    name = options.pop("format")
+    rows = _loaded(spark, stream) if stream.frame is None else stream.frame
+    return mapped_columns(_transformed(rows, stream), stream)
+
+
+def _loaded(spark: SparkSession, stream: Stream) -> DataFrame:
+    own = SPARK.options.keys()
+    options = {key: value for key, value in stream.options.items() if key not in own}
+    name = stream.options.get("format")
+    if name is None:
+        hint = 'set the option "format", or give the engine a DataFrame (streams=…)'
+        raise UserError(f"<{stream.iri}> has no source\n  hint: {hint}")
     try:
-        rows = spark.readStream.format(name).options(**options).load()
+        return spark.readStream.format(name).options(**options).load()
     except Exception as error:
-        reason = str(error).partition("\n")[0]
         hint = (
             "give the engine a session that has the source, such as one with its package in "
             "spark.jars.packages"
         )
         raise EnvironmentProblem(
-            f'Spark cannot read <{stream.iri}> as "{name}": {reason}\n  hint: {hint}'
+            f'Spark cannot read <{stream.iri}> as "{name}": {_reason(error)}\n  hint: {hint}'
         ) from error
-    return _selected(rows, stream, name)
 
 
-def _selected(rows: DataFrame, stream: Stream, name: str) -> DataFrame:
+def _transformed(rows: DataFrame, stream: Stream) -> DataFrame:
+    """Return the rows that meet the stream's condition, with the columns that it makes."""
     from pyspark.errors import PySparkException
 
-    wanted = dict(_columns(stream.mapping))
+    where, select = stream.options.get("where"), stream.options.get("select")
+    step = "where"
     try:
-        return rows.select(*wanted.values())
-    except PySparkException:
-        has, needs = (", ".join(f'"{each}"' for each in names) for names in (rows.columns, wanted))
-        message = (
-            f'the source "{name}" of <{stream.iri}> has no such columns as its mapping reads: '
-            f"{needs}"
-        )
-        raise UserError(f"{message}\n  hint: it has {has}") from None
+        rows = rows if where is None else rows.where(where)
+        step = "select"
+        return rows if select is None else rows.selectExpr(*json.loads(select))
+    except PySparkException as error:
+        has = ", ".join(f'"{each}"' for each in rows.columns)
+        raise UserError(
+            f'the option "{step}" of <{stream.iri}> is not understood: {_reason(error)}\n'
+            f"  hint: its source has {has}"
+        ) from error
 
 
-def _columns(mapping: RecordDecoder) -> Iterator[tuple[str, Column]]:
-    """Yield the columns that a mapping reads: by name, or ``value`` as bytes."""
-    from pyspark.sql.functions import col
-
-    if isinstance(mapping, ColumnsMapping):
-        yield from ((name, col(name).alias(name)) for name in mapping.types)
-    else:
-        yield "value", col("value").cast("binary").alias("value")
+def _reason(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 class OnRows:
@@ -77,7 +82,9 @@ class OnRows:
 
         context = TaskContext.get()
         assert context is not None, "this is called by tasks"
-        parts = [part.to_bytes() for part in self._job(batches)]
+        names = needed_columns(self._job.mapping)
+        named = (batch.rename_columns(list(names)) for batch in batches)
+        parts = [part.to_bytes() for part in self._job(named)]
         numbers = pa.repeat(pa.scalar(context.partitionId(), pa.int32()), len(parts))
         yield pa.RecordBatch.from_arrays(
             [numbers, pa.array(parts, pa.binary())], ["partition", "part"]

@@ -41,6 +41,7 @@ def test_local(case: str, tmp_path: Path) -> None:
     assert contradictions(run) == []
 
 
+@pytest.mark.usefixtures("executors")
 @pytest.mark.parametrize("case", CASES)
 def test_spark(case: str, tmp_path: Path, spark: SparkSession) -> None:
     check(case, run_case(case, tmp_path, runtime="spark", spark=spark))

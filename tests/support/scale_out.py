@@ -19,12 +19,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from acquatop import Engine
 from acquatop.runtime import spark as spark_runtime
 from acquatop.runtime.java import find_java, java_home
 from acquatop.runtime.spark import InExecutors
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 NS = "http://example.org/"
@@ -39,6 +41,7 @@ _STREAM = """
 connector = "{connector}"
 arrivals = "{arrivals}"
 lateness = "300ms"
+small_batches = "executors"
 options = {{ path = "{folder}/{name}", {limit} }}
 [streams.":{name}".mapping]
 {mapping}
@@ -230,6 +233,11 @@ def session(
         # Work begins when all are there.
         "spark.scheduler.minRegisteredResourcesRatio": "1",
         "spark.ui.enabled": "false",
+        # A task that takes a little longer than half of them is copied.
+        "spark.speculation": "true",
+        "spark.speculation.interval": "50ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.5",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         # They live for seconds.
@@ -253,28 +261,44 @@ def session(
 
 
 class Noted(InExecutors):
-    """Work that notes its executors in a folder, and kills executors at work ``victims`` times."""
+    """Work that notes its executors in a folder, and kills executors at work ``victims`` times.
+
+    One task of a ``slow`` run does nothing until a copy of it has begun elsewhere.
+    """
 
     notes: Path
     victims = 0
+    slow = False
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._notes, self._victims = type(self).notes, type(self).victims
+        self._slow = type(self).slow
 
     def __call__(self, partitions: Any) -> Iterator[list[bytes]]:
         """Do the job."""
         executor = grandparent()
         (self._notes / str(executor)).touch()
+        if self._slow:
+            self._wait_for_a_copy()
         for done in super().__call__(partitions):
             for victim in range(self._victims):
-                if self._is_mine(victim):
+                if self._is_mine(f"victim {victim}"):
                     os.kill(executor, signal.SIGKILL)
             yield done
 
-    def _is_mine(self, victim: int) -> bool:
+    def _wait_for_a_copy(self) -> None:
+        context = TaskContext.get()
+        assert context is not None
+        copy = self._notes / f"copy {context.stageId()} {context.partitionId()}"
+        if context.attemptNumber():
+            copy.touch()
+        elif context.partitionId() == 1 and self._is_mine("slow"):
+            until(copy.exists)
+
+    def _is_mine(self, what: str) -> bool:
         try:
-            (self._notes / f"victim {victim}").touch(exist_ok=False)
+            (self._notes / what).touch(exist_ok=False)
         except FileExistsError:
             return False
         return True
@@ -288,25 +312,28 @@ def grandparent() -> int:
     return int(found.stdout)
 
 
-def once(spark: SparkSession, folder: Path, name: str, *, victims: int) -> dict[str, Any]:
+def once(
+    spark: SparkSession, folder: Path, name: str, *, victims: int = 0, slow: bool = False
+) -> dict[str, Any]:
     """Run the battery; return its answers, who worked on it, how many were killed,
-    and how many files are left.
+    how many tasks had copies, and how many files are left.
     """
-    Noted.notes, Noted.victims = folder / name, victims
+    Noted.notes, Noted.victims, Noted.slow = folder / name, victims, slow
     Noted.notes.mkdir()
     answers = battery(folder / "catalog.toml", spark=spark)
     notes = [note.name for note in Noted.notes.iterdir()]
     return {
         "answers": answers,
         "executors": sorted(int(note) for note in notes if note.isdigit()),
+        "copied": sum(note.startswith("copy") for note in notes),
         "killed": sum(note.startswith("victim") for note in notes),
         "left": len(list(Path(spark.sparkContext._temp_dir).iterdir())),
     }
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the battery undisturbed and, if there are others,
-    with an executor lost in the middle of it.
+    """Run the battery and, if there are other executors, with a task that is slow,
+    and with an executor lost in the middle of it.
     """
     folder, master = Path(arguments[0]), arguments[1]
     with session(master, folder) as spark:
@@ -315,8 +342,9 @@ def main(arguments: Sequence[str]) -> None:
         assert gateway is not None
         # As with a large replica, of which each executor gets one.
         spark_runtime.LARGE = 0
-        runs = {"whole": once(spark, folder, "whole", victims=0)}
-        if not master.startswith("local["):
+        others = not master.startswith("local[")
+        runs = {"whole": once(spark, folder, "whole", slow=others)}
+        if others:
             runs["lost"] = once(spark, folder, "lost", victims=1)
         print(json.dumps({"driver": [os.getpid(), gateway.proc.pid], "runs": runs}))
 

@@ -9,9 +9,12 @@ from acquatop.answer.sinks.table import answers_table
 from acquatop.answer.sinks.window_files import WindowFiles
 
 
-def parquet_sink(folder: Path) -> WindowFiles:
-    """Return a sink of ``.parquet`` files, all in one folder; Spark ignores unfinished ones."""
-    return WindowFiles(folder, ".parquet", encode, flat=True)
+class ParquetSink(WindowFiles):
+    """Sink of ``.parquet`` files, all in one ``folder``; Spark ignores unfinished ones."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, ".parquet", encode, flat=True)
+        self.folder = folder
 
 
 def encode(answer: Answer) -> bytes:

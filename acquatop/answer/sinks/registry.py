@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from acquatop.answer.sinks.contract import Sink
 from acquatop.answer.sinks.ndjson import NdjsonSink
 from acquatop.answer.sinks.ntriples import ntriples_sink
-from acquatop.answer.sinks.parquet import parquet_sink
+from acquatop.answer.sinks.parquet import ParquetSink
 from acquatop.answer.sinks.results_csv import results_csv_sink
 from acquatop.answer.sinks.results_json import results_json_sink
 from acquatop.answer.sinks.results_tsv import results_tsv_sink
@@ -29,7 +29,7 @@ PATHS: Mapping[str, tuple[str, Callable[[Path], Sink]]] = {
     "tsv": ("FOLDER", results_tsv_sink),
     "nt": ("FOLDER", ntriples_sink),
     "ttl": ("FOLDER", turtle_sink),
-    "parquet": ("FOLDER", parquet_sink),
+    "parquet": ("FOLDER", ParquetSink),
 }
 """Kinds of sinks with a path: the kind of path, and the function that opens the sink."""
 BROKERS = {"mqtt": 1883, "mqtts": 8883}

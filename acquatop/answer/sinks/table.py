@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FIXED = ("query", "window", "opens", "closes", "rank", "score", "status")
-LAST = ("boolean", "terms")
+LAST = ("boolean", "terms", "facts")
 _TRIPLE = re.compile(r"(<[^>]*>|_:\S+) (<[^>]*>) (.*) \.", re.DOTALL)
 _PARTS = ("subject", "predicate", "object")
 
@@ -30,11 +31,12 @@ def answers_table(answers: Sequence[Answer], variables: Iterable[str] = ()) -> p
     ``predicate`` and ``object``. The columns: ``query``, ``window`` (its number), ``opens`` and
     ``closes`` (timestamps, UTC), ``rank`` (from 1), ``score``, ``status``; a column of text per
     variable, null if it is unbound; ``boolean`` (of an ASK); ``terms``, a map from each bound
-    variable to its ``type`` (uri, bnode, literal), ``datatype`` and ``lang``. A variable whose name
-    is that of another column, in upper or lower case, has ``_`` added.
+    variable to its ``type`` (uri, bnode, literal), ``datatype`` and ``lang``; ``facts``, the
+    rest of the answer that depends on the data alone, as JSON. A variable whose name is that of
+    another column, in upper or lower case, has ``_`` added.
 
     >>> answers_table([], ["user", "Score"]).column_names[5:]
-    ['score', 'status', 'user', 'Score_', 'boolean', 'terms']
+    ['score', 'status', 'user', 'Score_', 'boolean', 'terms', 'facts']
     """
     import pyarrow as pa
 
@@ -42,7 +44,11 @@ def answers_table(answers: Sequence[Answer], variables: Iterable[str] = ()) -> p
         (*variables, *(name for answer in answers for name in _variables(answer)))
     )
     columns = column_names(names)
-    rows = [_record(answer, row, columns) for answer in answers for row in _rows(answer)]
+    rows = [
+        {**_record(answer, row, columns), "facts": facts}
+        for answer, facts in ((answer, _facts(answer)) for answer in answers)
+        for row in _rows(answer)
+    ]
     return pa.Table.from_pylist(rows, schema=_schema(columns.values()))
 
 
@@ -73,9 +79,16 @@ def _schema(columns: Iterable[str]) -> pa.Schema:
         [
             *zip(FIXED, kinds, strict=True),
             *texts,
-            *zip(LAST, (pa.bool_(), pa.map_(pa.string(), term)), strict=True),
+            *zip(LAST, (pa.bool_(), pa.map_(pa.string(), term), pa.string()), strict=True),
         ]
     )
+
+
+def _facts(answer: Answer) -> str:
+    """Return the form, the reason, the bound and the windows of an answer, as JSON."""
+    shown = ("form", "reason", "bound", "windows")
+    document = answer.canonical()
+    return json.dumps({name: document[name] for name in shown if name in document})
 
 
 def _variables(answer: Answer) -> Sequence[str]:

@@ -104,6 +104,7 @@ def groups_of(engine: Engine) -> list[int]:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("executors")
 def test_every_strategy_and_every_runtime_gives_the_same_bytes(
     recording: Path, spark: SparkSession
 ) -> None:

@@ -264,6 +264,7 @@ def test_an_engine_with_a_state_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("executors")
 def test_spark_does_the_tasks_in_its_executors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:

@@ -23,7 +23,7 @@ from acquatop.runtime import spark as spark_runtime
 from acquatop.runtime.checkpoint import offset_in
 from acquatop.runtime.pace import Allowance
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("executors")]
 EVENTS = 6_000
 CATALOG = """[prefixes]
 "" = "http://example.org/"

@@ -36,7 +36,11 @@ from tests.support.worlds import (
     user_term,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.server]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.server,
+    pytest.mark.usefixtures("executors"),
+]
 USERS = {f"u{number}": 7 * number % 13 for number in range(13)}
 Open = Callable[..., Engine]
 

@@ -58,6 +58,13 @@ def test_executors_that_are_processes_give_the_same_bytes(
     assert not set(whole["executors"]) & set(cluster["driver"])
 
 
+def test_a_slow_task_that_is_copied_counts_once(
+    right: dict[str, list[str]], cluster: dict[str, Any]
+) -> None:
+    assert cluster["runs"]["whole"]["copied"] >= 1
+    assert cluster["runs"]["whole"]["answers"] == right
+
+
 def test_a_lost_executor_changes_nothing(
     right: dict[str, list[str]], cluster: dict[str, Any]
 ) -> None:

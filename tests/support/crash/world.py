@@ -21,6 +21,7 @@ connector = "lines"
 arrivals = "{arrivals}"
 {strategy}
 lateness = "{lateness}"
+small_batches = "executors"
 options = {{ path = "{folder}/events.jsonl", maxBytesPerBatch = {batch} }}
 [streams.":{name}".mapping]
 subject = "{subject}"

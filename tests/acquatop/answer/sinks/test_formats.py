@@ -171,6 +171,7 @@ def test_a_parquet_file_holds_every_term(tmp_path: Path) -> None:
         "n": None,
         "boolean": None,
         "terms": [("user", {"type": "uri", "datatype": None, "lang": None})],
+        "facts": '{"form": "select", "reason": null}',
     }
 
 
@@ -187,7 +188,7 @@ def test_tables_of_other_forms() -> None:
     (asked,) = answers_table([answer(2, form="ask")]).to_pylist()
     assert (asked["boolean"], asked["rank"], asked["terms"]) == (True, None, [])
     made = answers_table([answer(2, form="describe"), answer(3)])
-    assert made.column_names[7:-2] == ["subject", "predicate", "object", "user", "n"]
+    assert made.column_names[7:-3] == ["subject", "predicate", "object", "user", "n"]
     assert [each["object"] for each in made.to_pylist()] == ["2", "b"]
     assert answers_table([]).schema.field("closes").type == pa.timestamp("ms", tz="UTC")
 

@@ -26,6 +26,7 @@ COLUMNS = [
     "n",
     "boolean",
     "terms",
+    "facts",
 ]
 
 
