@@ -10,7 +10,6 @@ from acquatop.app.watch.prometheus import Metrics
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
-from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.observer import BatchSeen, Silent
 from acquatop.engine.queries import QueryRegistry
 from acquatop.engine.slots import SlotTable
@@ -20,9 +19,7 @@ from acquatop.engine.stream_driver import StreamDriver
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.ingest.reduce.late_finder import TOO_FAR_AHEAD
 from acquatop.plan.bind import BoundWindowed, bind_query
-from acquatop.plan.grouping import evaluation_key
 from acquatop.query.kinds import Resources
-from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.refresh.open_replicas import Replicas
 from acquatop.runtime import Batch
 from replica.rankers import DEFAULT_RANKERS
@@ -101,9 +98,7 @@ def driver_of(catalog: Catalog, clock: Clock, told: Told) -> StreamDriver:
     bound = bind_query(QUERY, catalog, name="q")
     assert isinstance(bound, BoundWindowed)
     query = queries.add(bound, QUERY, [], 0, leave=lambda query: None).query
-    slot = EvaluationSlot(evaluation_key(bound), SparqlEvaluation(bound))
-    slots.add(slot, query)
-    assert driver.join(slot, bound)
+    assert driver.join(slots.assign(query, bound, ()), bound)
     return driver
 
 
