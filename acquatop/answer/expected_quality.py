@@ -26,7 +26,7 @@ _FEWEST, _MOST, _CELLS = 64, 256, 1 << 15
 CONSIDERED = 2_000
 """Maximum number of solutions considered one by one; reached for large answers."""
 
-_CONSIDERED_AT_LEAST, _CONSIDERED_PER_RESULT = 256, 25
+CONSIDERED_AT_LEAST, CONSIDERED_PER_RESULT = 256, 25
 
 STANDING_FOR_OTHERS = 256
 """Number of other solutions that stand for all those not considered one by one."""
@@ -82,7 +82,7 @@ def considered(k: int) -> int:
     >>> considered(1), considered(20), considered(1000)
     (256, 500, 2000)
     """
-    return min(CONSIDERED, max(_CONSIDERED_AT_LEAST, _CONSIDERED_PER_RESULT * k))
+    return min(CONSIDERED, max(CONSIDERED_AT_LEAST, CONSIDERED_PER_RESULT * k))
 
 
 class ContentOfStream:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from acquatop.runtime.settings import SparkSettings
 from pyspark.sql import SparkSession
 
 from acquatop import Engine
 from acquatop.answer.sinks import open_sink
+from acquatop.catalog.spark_settings import SparkSettings
 from acquatop.runtime.session import OwnSession
 
 CATALOG = """[prefixes]

@@ -90,6 +90,12 @@ class Answered(Silent):
             assert self._count.acquire(timeout=LIMIT)
 
 
+def children() -> set[str]:
+    """Return the processes that this one has started."""
+    process = os.getpid()
+    return set(Path(f"/proc/{process}/task/{process}/children").read_text().split())
+
+
 @THOROUGH
 def test_windows_and_keys_that_have_passed_leave_nothing(tmp_path: Path) -> None:
     answered = Answered("top")
@@ -107,12 +113,15 @@ def test_windows_and_keys_that_have_passed_leave_nothing(tmp_path: Path) -> None
             held.append(Held.now(tmp_path / "state"))
     _, before, after = held
     assert after.blocks - before.blocks < keys(SECONDS) / 4
-    assert (after.threads, after.files) == (before.threads, before.files)
+    # Other tests of this process may still be releasing theirs.
+    assert after.threads <= before.threads
+    assert after.files <= before.files
     assert after.kept < 2 * before.kept
 
 
 @THOROUGH
 def test_queries_that_have_gone_leave_nothing(tmp_path: Path) -> None:
+    others = children()
     with running(tmp_path) as engine:
         engine.register(query("top", name="stays"), backlog=0)
         engine.start()
@@ -123,6 +132,8 @@ def test_queries_that_have_gone_leave_nothing(tmp_path: Path) -> None:
             held.append(Held.now(tmp_path / "state"))
     _, before, after = held
     assert after.blocks - before.blocks < 400 * len(KINDS)
-    assert (after.threads, after.files) == (before.threads, before.files)
+    # Other tests of this process may still be releasing theirs.
+    assert after.threads <= before.threads
+    assert after.files <= before.files
     assert after.kept < 2 * before.kept
-    assert not any(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split())
+    assert children() <= others

@@ -64,8 +64,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_considered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let more keys have no value than are considered one by one."""
-    monkeypatch.setattr(expected_quality, "_CONSIDERED_AT_LEAST", 1)
-    monkeypatch.setattr(expected_quality, "_CONSIDERED_PER_RESULT", 1)
+    monkeypatch.setattr(expected_quality, "CONSIDERED_AT_LEAST", 1)
+    monkeypatch.setattr(expected_quality, "CONSIDERED_PER_RESULT", 1)
 
 
 @THOROUGH

@@ -110,24 +110,26 @@ def live(
 
 
 @pytest.fixture
-def cramped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Let the driver have room for little.
+def cramped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let the driver have room for little: 30 kB, or the parameter.
 
     Return how many bytes batches have sent that were too large for it.
     """
     exceeded: list[int] = []
+    room = getattr(request, "param", 30_000)
     note = pace.Pace.exceeded
 
     def exceed(self: pace.Pace, read: int, would_send: int) -> None:
         exceeded.append(would_send)
         note(self, read, would_send)
 
-    monkeypatch.setattr(spark_runtime, "_allowance", lambda spark: Allowance(120_000))
-    monkeypatch.setattr(pace, "_FIRST_BYTES", 4_000)
+    monkeypatch.setattr(spark_runtime, "_allowance", lambda spark: Allowance(room))
+    monkeypatch.setattr(pace, "_FIRST_BYTES", 2_000)
     monkeypatch.setattr(pace.Pace, "exceeded", exceed)
     return exceeded
 
 
+@pytest.mark.parametrize("cramped", [8_000], indirect=True)
 def test_what_is_planned_as_one_batch_gives_the_same_bytes_as_many(
     spark: SparkSession, tmp_path: Path, cramped: list[int]
 ) -> None:
@@ -141,6 +143,7 @@ def test_what_is_planned_as_one_batch_gives_the_same_bytes_as_many(
     assert cramped == []
 
 
+@pytest.mark.parametrize("cramped", [8_000], indirect=True)
 def test_a_batch_that_would_send_more_than_there_is_room_for_is_cut_again(
     spark: SparkSession, tmp_path: Path, cramped: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +153,7 @@ def test_a_batch_that_would_send_more_than_there_is_room_for_is_cut_again(
     assert found.answers == live(tmp_path, None, None).answers
     assert len(found.batches) > 10
     # At once, all of it was too much; nothing was sent of it.
-    assert cramped[0] > 120_000
+    assert cramped[0] > 8_000
     assert len(cramped) < 4
 
 

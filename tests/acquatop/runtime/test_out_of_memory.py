@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from acquatop.runtime.lost_results import lost_tasks
 from tests.support.scale_out import ROOT
+from tests.support.waiting import without_waits
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 RUN = [sys.executable, "-m", "acquatop", "run"]
@@ -132,7 +133,7 @@ def test_a_java_that_is_killed_ends_the_run(tmp_path: Path) -> None:
     _, said = child.communicate(timeout=200)
     assert child.returncode == 1
     assert (
-        said == "acquatop: the stream <http://example.org/s> has failed on Spark: "
+        without_waits(said) == "acquatop: the stream <http://example.org/s> has failed on Spark: "
         "Spark's Java has ended (signal 9)\n"
     )
 
