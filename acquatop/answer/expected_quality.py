@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -60,13 +61,22 @@ class ChangeChances(Protocol):
         """Return values that each row may have now, given that it has changed: a row per world."""
 
 
+Lookup = Callable[[AnyArray], IntArray]
+"""Function that finds the replica's row of each key; below zero for unknown keys."""
+
+
 @dataclass(frozen=True)
 class ContentSample:
-    """Content of a window: rows ``held``, and ``others``, which stand for ``count`` rows."""
+    """Content of a window: rows ``held``, and ``others``, which stand for ``count`` rows.
+
+    Their keys are texts, unless ``look_up`` finds the replica's rows of others. Then the answer's
+    rows are all held.
+    """
 
     held: Rows
     others: Rows = NO_ROWS
     count: float = 0.0
+    look_up: Lookup | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -176,7 +186,8 @@ class QualityEstimator:
         ``top`` are the window's best k, those before the offset included.
         """
         random = np.random.default_rng((self._seed, top.window & (2**63 - 1)))
-        worlds = _Worlds(self._scoring, self._store, self._model, now, random)
+        look_up = content.look_up or self._rows_of_texts
+        worlds = _Worlds(self._scoring, self._store, look_up, self._model, now, random)
         answer, held = _divided(content.held, top.rows)
         if top.certainty is Certainty.EXACT and worlds.are_alike(answer, held, content.others):
             return CERTAIN
@@ -191,6 +202,9 @@ class QualityEstimator:
             best = greatest(there, count * len(there) / others.size, self._k, size, random)
             merits = np.concatenate([merits, best], axis=1)
         return estimate(merits, len(top), self._k, self._offset)
+
+    def _rows_of_texts(self, keys: AnyArray) -> IntArray:
+        return self._store.rows(keys.tolist())
 
     def _divide(
         self,
@@ -228,12 +242,14 @@ class _Worlds:
         self,
         scoring: ReplicaScoring,
         store: ListedValues,
+        look_up: Lookup,
         model: ChangeChances,
         now: float,
         random: np.random.Generator,
     ) -> None:
         self._scoring = scoring
         self._store = store
+        self._look_up = look_up
         self._model = model
         self._now = now
         self._random = random
@@ -241,14 +257,14 @@ class _Worlds:
     def are_alike(self, *several: Rows) -> bool:
         """Return True if no key of some solutions can have changed: then all worlds are equal."""
         for each in several:  # the first few usually decide
-            rows = self._store.rows(each.keys.tolist())
+            rows = self._look_up(each.keys)
             if (rows < 0).any() or self._model.chance(rows, self._now).any():
                 return False
         return True
 
     def kept(self, solutions: Rows) -> FloatArray:
         """Return the merits of solutions with the replica's values; NaN if it has none."""
-        rows = self._store.rows(solutions.keys.tolist())
+        rows = self._look_up(solutions.keys)
         numbers = {name: self._store.numbers(name, rows) for name in self._scoring.remote_variables}
         merits = self._scoring.merits_given(numbers, solutions.parts, len(rows))
         return np.where(self._store.present(rows), merits, np.nan)
@@ -279,11 +295,10 @@ class _Worlds:
 
     def _distinct(self, keys: AnyArray) -> tuple[IntArray, IntArray]:
         """Return distinct rows, below zero for unknown keys, and the index of each key's row."""
-        texts = keys.tolist()
-        rows = self._store.rows(texts)
-        unknown: dict[str, int] = {}
+        rows = self._look_up(keys)
+        unknown: dict[object, int] = {}
         for at in np.flatnonzero(rows < 0).tolist():
-            rows[at] = -1 - unknown.setdefault(texts[at], len(unknown))
+            rows[at] = -1 - unknown.setdefault(keys[at], len(unknown))
         distinct, of = np.unique(rows, return_inverse=True)
         return distinct, of
 

@@ -26,6 +26,7 @@ class Calibration:
     def __init__(self) -> None:
         self.groups: FloatArray = np.zeros((3, _GROUPS))
         """Per group: number of predictions, sum of their chances, number of changes observed."""
+        self._line: tuple[FloatArray, FloatArray] | None = None
 
     def observe(self, predicted: FloatArray, changed: BoolArray) -> None:
         """Take in predicted chances and their outcomes. O(n)."""
@@ -33,9 +34,21 @@ class Calibration:
         for sums, weights in zip(self.groups, (None, predicted, changed), strict=True):
             sums += np.bincount(at, weights, minlength=_GROUPS)
         self.groups *= np.minimum(1.0, _MEMORY / np.maximum(self.groups[0], 1.0))
+        self._line = None
+
+    def resume(self, groups: FloatArray) -> None:
+        """Restore the groups."""
+        self.groups = groups
+        self._line = None
 
     def corrected(self, predicted: FloatArray) -> FloatArray:
         """Return the calibrated chances. O(n)."""
+        if self._line is None:
+            self._line = self._drawn()
+        return np.asarray(np.interp(predicted, *self._line), np.float64)
+
+    def _drawn(self) -> tuple[FloatArray, FloatArray]:
+        """Return the line of the correction: some chances, and what each becomes."""
         counts, chances, changed = self.groups
         seen = counts > 0
         means = chances[seen] / counts[seen]
@@ -46,10 +59,10 @@ class Calibration:
             / ((counts - chances)[seen] + _CAUTION)
         )
         values = np.maximum.accumulate(np.clip(np.where(means < 0.5, yes, 1 - no), 0.0, 1.0))
-        corrected = np.interp(
-            predicted, np.concatenate([[0.0], means, [1.0]]), np.concatenate([[0.0], values, [1.0]])
+        return (
+            np.concatenate([[0.0], means, [1.0]]),
+            np.concatenate([[0.0], values, [1.0]]),
         )
-        return np.asarray(corrected, np.float64)
 
 
 def _group_of(chances: FloatArray) -> IntArray:

@@ -124,9 +124,8 @@ class RateEvidence:
             state["pooled"], np.float64
         ).tolist()
         self.prior = GammaPrior(shape, rate)
-        self.calibration.groups = np.array(state["calibration"], np.float64).reshape(
-            self.calibration.groups.shape
-        )
+        groups = np.array(state["calibration"], np.float64)
+        self.calibration.resume(groups.reshape(self.calibration.groups.shape))
 
     def _predicted(self, rows: IntArray, ages: FloatArray) -> FloatArray:
         shapes, rates = self.posterior(rows)

@@ -166,17 +166,17 @@ class AggregateRanking:
         # After the answer's own come those without a merit: nothing is known of them.
         minus = np.where(np.isnan(merits), _LEAST, np.maximum(-merits, _LEAST))
         minus[np.isin(keys, self.list.top(window).rows.keys[: self.k])] = -math.inf
-        room = considered(self.k)
+        room = max(self.k, considered(self.k))
         in_order = np.argpartition(minus, room) if len(keys) > room else np.arange(len(keys))
         first, rest = in_order[:room], in_order[room:]
         # Keys at regular distances stand for those between them.
         some = rest[:: max(1, -(-len(rest) // STANDING_FOR_OTHERS))]
-        return ContentSample(
-            self._rows_of(keys[first]), self._rows_of(keys[some]), float(len(rest))
-        )
+        held, others = self._rows_of(keys[first]), self._rows_of(keys[some])
+        return ContentSample(held, others, float(len(rest)), self._content.rows.take)
 
     def _rows_of(self, keys: IntArray) -> Rows:
-        return self._named(Rows(self.list.newest(keys), keys, keys, self._parts_of(keys)))
+        names = self._codes.texts(keys)
+        return Rows(self.list.newest(keys), names, keys, self._parts_of(keys))
 
     def snapshot(self) -> bytes:
         """Return no bytes: the content holds the whole state."""
