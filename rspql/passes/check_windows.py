@@ -32,11 +32,25 @@ def check_windows(query: ast.Query, found: list[Diagnostic]) -> None:
         isinstance(node, ast.GraphPattern) and isinstance(node.graph, ast.Variable)
         for node in ast.walk(query)
     )
-    for name, clause in clauses.items():
-        if name not in used and not any_graph:
-            message = f"the window <{name}> is declared but never used"
-            hint = "add WINDOW … { … } to the pattern, or take the declaration away"
-            found.append(Diagnostic("unused-window", message, clause.window.span, hint))
+    unused = {} if any_graph else {name: clauses[name] for name in clauses if name not in used}
+    outside = None if used else _outside(query)
+    for name, clause in unused.items():
+        message = f"the window <{name}> is declared but never used"
+        hint = "add WINDOW … { … } to the pattern, or take the declaration away"
+        span, code = clause.window.span, "unused-window"
+        if outside is not None:
+            message, span = "this stands outside WINDOW: nothing of the stream matches it", outside
+            hint, code = (
+                f"write WINDOW <{name}> {{ … }} around what the stream says",
+                "outside-window",
+            )
+        found.append(Diagnostic(code, message, span, hint))
+
+
+def _outside(query: ast.Query) -> ast.Span | None:
+    """Return the place of the first triple that stands in no pattern of its own."""
+    elements = query.where.elements if query.where else ()
+    return next((each.span for each in elements if isinstance(each, ast.TriplePattern)), None)
 
 
 def _clause_problems(clause: ast.WindowClause, query: ast.Query) -> Iterator[Diagnostic]:

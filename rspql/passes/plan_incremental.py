@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rspql import ast
 from rspql.built_ins import ARITIES
-from rspql.diagnostics import Diagnostic
+from rspql.diagnostics import Diagnostic, nearest
 from rspql.passes.check_names import calls_own
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, expander
@@ -221,9 +221,10 @@ def _score(
     needed = [*variables_in(expression), *(variables_in(whole) if whole else ())]
     for name, span in variables_in(expression).items():
         if name not in stream and name not in remote:
-            found.append(
-                Diagnostic("unbound", f"nothing binds ?{name}, which the score needs", span)
-            )
+            near = nearest(name, [*stream, *remote])
+            hint = f"did you mean ?{near}?" if near else None
+            message = f"nothing binds ?{name}, which the score needs"
+            found.append(Diagnostic("unbound", message, span, hint))
     used = tuple(dict.fromkeys(needed))
     if part.aggregate and part.aggregate.key in used:
         message = (

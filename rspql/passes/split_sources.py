@@ -53,11 +53,11 @@ def window_to_graph(node: ast.Node) -> ast.Node:
 
 
 def _unjoined(query: ast.Query, parts: Sequence[RemotePart]) -> Iterator[Diagnostic]:
-    """Yield a warning for every remote part that shares no variable with a window."""
+    """Yield a warning for every remote part that nothing joins with a window."""
     patterns = [node for node in ast.walk(query) if isinstance(node, ast.WindowPattern)]
-    in_windows = {name for pattern in patterns for name in visible(pattern.group)}
+    joined = _joined({name for each in patterns for name in visible(each.group)}, query, parts)
     for part in parts:
-        if patterns and not any(name in in_windows for name in part.variables):
+        if patterns and joined.isdisjoint(part.variables):
             message = (
                 "the SERVICE shares no variable with a WINDOW: every combination is a solution"
             )
@@ -68,6 +68,23 @@ def _unjoined(query: ast.Query, parts: Sequence[RemotePart]) -> Iterator[Diagnos
                 "use one name for what must be the same",
                 "warning",
             )
+
+
+def _joined(names: set[str], query: ast.Query, parts: Sequence[RemotePart]) -> set[str]:
+    """Return all variables that depend on some, directly or through other parts of the query."""
+    between = (ast.Assignment, ast.Filter, ast.Values, ast.SubSelect)
+    links = [set(part.variables) for part in parts]
+    nodes = ast.walk(query.where) if query.where else ()
+    links += [_mentioned(node) for node in nodes if isinstance(node, between)]
+    joined, apart = set(names), links
+    while any(not joined.isdisjoint(each) for each in apart):
+        joined.update(*(each for each in apart if not joined.isdisjoint(each)))
+        apart = [each for each in apart if joined.isdisjoint(each)]
+    return joined
+
+
+def _mentioned(node: ast.Node) -> set[str]:
+    return {each.name for each in ast.walk(node) if isinstance(each, ast.Variable)}
 
 
 def _check_places(query: ast.Query, found: list[Diagnostic]) -> None:

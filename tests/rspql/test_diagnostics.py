@@ -53,7 +53,7 @@ def test_a_finding_as_json() -> None:
         "column": 5,
         "span": {"start": 16, "end": 17},
         "message": 'unexpected "<"',
-        "hint": None,
+        "hint": "expected '!' or '(' or '^' or 'a' or a variable or an IRI",
     }
 
 
