@@ -202,10 +202,9 @@ def test_all_of_the_service_is_documented() -> None:
 
 
 def test_the_catalog_and_the_queries_in_the_documents_are_good(tmp_path: Path) -> None:
-    shown, _feed = snippets("docs/catalog.md", "toml")
-    assert list(catalog.Catalog.parse(shown, file=tmp_path / "c.toml", variables={}).services) == [
-        f"{NS}people"
-    ]
+    shown, _feed, functions = snippets("docs/catalog.md", "toml")
+    parsed = catalog.Catalog.parse(shown + functions, file=tmp_path / "c.toml", variables={})
+    assert (list(parsed.services), list(parsed.functions)) == ([f"{NS}people"], ["decay"])
     for name in ("docs/language.md", "README.md"):
         (query,) = snippets(name, "sparql")
         assert compile_query(query).k > 0

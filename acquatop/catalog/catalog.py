@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from acquatop.catalog.connector_options import implied_options, read_options
 from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS, EvaluationLimits, read_limits
+from acquatop.catalog.functions import DeclaredFunction, read_functions
 from acquatop.catalog.graphs import StaticGraph, format_of
 from acquatop.catalog.mappings import WELL_KNOWN, iri_of, read_mapping
 from acquatop.catalog.remotes import KINDS
@@ -86,8 +87,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Prefixes, streams, services and graphs that queries may name, limits of evaluations, and
-    settings for a Spark that an engine starts.
+    """Prefixes, streams, services, graphs and functions that queries may name, limits of
+    evaluations, and settings for a Spark that an engine starts.
     """
 
     prefixes: Mapping[str, str]
@@ -96,6 +97,7 @@ class Catalog:
     graphs: Mapping[str, StaticGraph] = field(default_factory=dict)
     evaluation: EvaluationLimits = DEFAULT_LIMITS
     spark: SparkSettings = field(default_factory=SparkSettings)
+    functions: Mapping[str, DeclaredFunction] = field(default_factory=dict)
 
     @staticmethod
     def load(
@@ -140,7 +142,7 @@ def _reason(error: Exception) -> str:
 
 
 def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
-    root.allow("prefixes", "streams", "services", "graphs", "evaluation", "spark")
+    root.allow("prefixes", "streams", "services", "graphs", "functions", "evaluation", "spark")
     declared = {name: root.section("prefixes").text(name) for name in root.section("prefixes")}
     prefixes = {**WELL_KNOWN, **declared}
     streams = [
@@ -159,6 +161,7 @@ def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
         graphs={graph.iri: graph for graph in graphs},
         evaluation=read_limits(root.section("evaluation")),
         spark=read_spark(root.section("spark")),
+        functions=read_functions(root.section("functions"), prefixes),
     )
 
 

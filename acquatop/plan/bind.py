@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from acquatop.catalog.catalog import Catalog, Service, Stream
+from acquatop.catalog.functions import function_problems, with_declared
 from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.remotes import SparqlSource
 from acquatop.catalog.vocabulary import Strategy
@@ -284,7 +285,11 @@ def bind_query(
 
     Raises :class:`~rspql.diagnostics.QueryError` for mistakes and for names that cannot be found.
     """
+    functions = with_declared(functions, catalog.functions)
     plan = compile_query(text, prefixes=catalog.prefixes, functions=functions, file=file)
+    problems = list(function_problems(plan, catalog.functions))
+    if problems:
+        raise QueryError(problems, text, file)
     return bind_plan(plan, catalog, text=text, file=file, name=name)
 
 

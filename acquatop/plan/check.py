@@ -26,6 +26,10 @@ def check_query(
 ) -> Analysis:
     """Return the analysis of a query; with a catalog, it covers the names looked up there, too."""
     prefixes: Mapping[str, str] = catalog.prefixes if catalog else {}
+    if catalog is not None and catalog.functions:
+        from acquatop.catalog.functions import with_declared
+
+        functions = with_declared(functions, catalog.functions)
     analysis = analyse(text, prefixes=prefixes, functions=functions, bare_unit=bare_unit, file=file)
     if catalog is None or analysis.plan is None:
         return analysis
