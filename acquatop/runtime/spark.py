@@ -15,6 +15,7 @@ from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in, with_offset
+from acquatop.runtime.driver_source import register_in_driver
 from acquatop.runtime.executors import ExecutorWatch
 from acquatop.runtime.failures import said_by_spark
 from acquatop.runtime.kept_values import SentWork
@@ -170,10 +171,10 @@ class SparkCarrier:
     def _rows(self, until_end: bool) -> DataFrame:
         source = CONNECTORS[self._stream.connector].data_source()
         source = ending(source) if until_end else source
-        self._spark.dataSource.register(source)
         own = source_options(self._stream.connector, self._stream.options)
         options = for_other_processes(self._stream.connector, own)
-        return self._spark.readStream.format(source.name()).options(**options).load()
+        form = register_in_driver(self._spark, source)
+        return self._spark.readStream.format(form).options(**options).load()
 
     def _start(self, until_end: bool) -> StreamingQuery | None:
         writer = self._rows(until_end).writeStream.foreachBatch(self._process)

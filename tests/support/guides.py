@@ -16,8 +16,8 @@ from pathlib import Path
 from acquatop.app.cli import main
 
 _SNIPPET = re.compile(
-    r"(?:^<!-- not run by the tests: (?P<why>[^\n]+) -->\n)?^```(?P<language>\w+)(?: "
-    r'title="(?P<file>[^"]+)")?\n'
+    r"(?:^<!-- (?:not run by the tests|run by a test of its own): (?P<why>[^\n]+) -->\n)?"
+    r'^```(?P<language>\w+)(?: title="(?P<file>[^"]+)")?\n'
     r"(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -46,7 +46,8 @@ def follow(page: Path) -> None:
 
     A block with a title is a file. In a ``console`` block what follows ``$`` is a command, and the
     lines below it are what it prints: ``...`` stands for anything, and no lines for whatever it
-    prints. What is marked with ``<!-- not run by the tests: REASON -->`` is left out.
+    prints. Marked blocks are left out: ``<!-- not run by the tests: REASON -->`` or
+    ``<!-- run by a test of its own: REASON -->``.
     """
     for snippet in snippets_of(page):
         place = f"{page.name}:{snippet.line}"

@@ -75,7 +75,7 @@ class World:
 
 @contextmanager
 def serving(
-    world: World, *more: str, keeps: bool = True, **variables: str
+    world: World, *more: str, keeps: bool = True, runtime: str = "local", **variables: str
 ) -> Iterator[tuple[subprocess.Popen[str], Client]]:
     command = [
         sys.executable,
@@ -86,7 +86,7 @@ def serving(
         "--catalog",
         "catalog.toml",
         "--runtime",
-        "local",
+        runtime,
     ]
     command += ["--listen", "0", *(("--state", "state") if keeps else ())]
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
@@ -95,9 +95,13 @@ def serving(
     )
     try:
         assert child.stderr is not None
-        said = child.stderr.readline()
-        found = re.search(r"http://[0-9.:]+", said)
-        assert found, said + child.stderr.read()
+        said, found = "", None
+        # On a cluster it may be said before that executors are waited for.
+        while found is None:
+            line = child.stderr.readline()
+            assert line, said
+            said += line
+            found = re.search(r"http://[0-9.:]+", line)
         with Client(found[0], token=variables.get("ACQUATOP_TOKEN"), timeout=LIMIT) as client:
             yield child, client
     finally:

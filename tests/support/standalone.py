@@ -126,6 +126,10 @@ class Standalone:
             [*launcher, *place, *arguments], {**self._surroundings, "SPARK_LOCAL_IP": host}
         )
 
+    def files(self, pattern: str) -> set[Path]:
+        """Return the files that executors' folders hold, of all applications so far."""
+        return set(self._folder.glob(f"worker-*/app-*/*/{pattern}"))
+
     def end(self) -> None:
         """End all of it."""
         for daemon in [*self.workers, self.master]:

@@ -23,6 +23,7 @@ from acquatop.runtime import open_runtime
 from acquatop.runtime.session import own_properties
 from acquatop.runtime.spark import SparkRuntime
 from examples.oxigraph import OxigraphServer
+from tests.support.guides import snippets_of
 from tests.support.recorded_runs import Run, replayed, shown
 
 pytestmark = pytest.mark.spark
@@ -107,6 +108,43 @@ def test_a_session_of_spark_submit_is_used_and_left_as_it_was(world: Path) -> No
     }
 
 
+LOGGED = ["spark.eventLog.enabled=true", "spark.eventLog.compress=false"]
+
+
+def logged_properties(folder: Path) -> dict[str, str]:
+    """Return the properties of the one session that has left its log in a folder."""
+    events = [json.loads(line) for file in folder.rglob("events_*") for line in file.open()]
+    (properties,) = (each["Spark Properties"] for each in events if "Spark Properties" in each)
+    return dict(properties)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_run_in_spark_submit_works_with_its_settings_alone(world: Path) -> None:
+    (world / "log").mkdir()
+    (world / "acquatop-run.py").write_text(command_of_the_page())
+    with (world / "catalog.toml").open("a") as catalog:
+        catalog.write('[spark]\nmaster = "local[2]"\nconf = { "spark.app.name" = "theirs" }\n')
+    conf = [*LOGGED, f"spark.eventLog.dir={world}/log", "spark.app.name=submitted"]
+    options = [f"--conf={each}" for each in conf]
+    verb = ["acquatop-run.py", "run", "query.rspql", "--catalog", "catalog.toml"]
+    done = run(
+        [str(SUBMIT), "--master", "local[1]", *options, *verb, "--until-end", "--json"], world
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Traceback" not in done.stderr
+    assert len([line for line in done.stdout.splitlines() if line.startswith("{")]) == 3
+    properties = logged_properties(world / "log")
+    assert (properties["spark.master"], properties["spark.app.name"]) == ("local[1]", "submitted")
+    assert "spark.sql.warehouse.dir" not in properties
+
+
+def command_of_the_page() -> str:
+    """Return the program that the page gives to ``spark-submit``."""
+    page = snippets_of(ROOT / "docs" / "howto" / "cluster.md")
+    return next(each.text for each in page if each.file == "acquatop-run.py")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_run_is_where_and_as_its_options_say(world: Path) -> None:
@@ -121,22 +159,14 @@ def test_a_run_is_where_and_as_its_options_say(world: Path) -> None:
         "catalog.toml",
         "--until-end",
     ]
-    settings = [
-        "spark.sql.shuffle.partitions=3",
-        "spark.eventLog.enabled=true",
-        "spark.eventLog.compress=false",
-    ]
-    settings.append(f"spark.eventLog.dir={world}/log")
+    settings = [*LOGGED, "spark.sql.shuffle.partitions=3", f"spark.eventLog.dir={world}/log"]
     done = run(
         [*command, "--json", "--master", "local[1]", *(f"--conf={each}" for each in settings)],
         world,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert len(done.stdout.splitlines()) == 3
-    events = [
-        json.loads(line) for file in (world / "log").rglob("events_*") for line in file.open()
-    ]
-    (properties,) = (each["Spark Properties"] for each in events if "Spark Properties" in each)
+    properties = logged_properties(world / "log")
     assert (properties["spark.master"], properties["spark.sql.shuffle.partitions"]) == (
         "local[1]",
         "3",

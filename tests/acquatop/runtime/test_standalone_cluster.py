@@ -16,26 +16,27 @@ from typing import Any
 import pytest
 
 from acquatop.runtime.java import find_java, java_home
+from tests.support.cluster_runs import (
+    ALL,
+    CODE,
+    HERE,
+    ONE,
+    QUICKLY,
+    answers_in,
+    confs,
+    on,
+    python_without_us,
+    spark_table,
+    surroundings,
+)
 from tests.support.markers import THOROUGH
 from tests.support.namespaces import machines, reason_without
 from tests.support.scale_out import QUERIES, ROOT, write_world
-from tests.support.standalone import QUICK, SPARK_HOME, Standalone, standalone
+from tests.support.standalone import SPARK_HOME, Standalone, standalone
 
 pytestmark = [pytest.mark.spark, THOROUGH, pytest.mark.timeout(400)]
 NAMES = ("top of lines", "sums of lines")
 PACKAGES = ("acquatop", "connectors", "replica", "rspql")
-QUICKLY = {
-    "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": QUICK,
-    "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": QUICK,
-}
-ALL = {"spark.scheduler.minRegisteredResourcesRatio": "1"}
-"""Work begins when all executors are there."""
-ONE = {"spark.cores.max": "1"}
-"""One executor, as a worker has one core."""
-HERE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-CODE = {"spark.executorEnv.PYTHONPATH": str(ROOT)}
 
 MAIN = """
 import sys
@@ -93,13 +94,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 
 @pytest.fixture(scope="module")
 def other_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python with the packages of this one, except those of AcquaTop."""
-    place = tmp_path_factory.mktemp("other")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
-    (packages,) = place.glob("lib/python*/site-packages")
-    # What this names is searched, but what it names in turn is not.
-    (packages / "others.pth").write_text(f"{SPARK_HOME.parent}\n")
-    return place / "bin" / "python"
+    return python_without_us(tmp_path_factory.mktemp("other"))
 
 
 def command(folder: Path, *more: str) -> list[str]:
@@ -136,24 +131,6 @@ def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def surroundings() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
-
-
-def confs(*several: dict[str, str]) -> list[str]:
-    """Return the properties as options; later ones replace earlier ones."""
-    all_of_them = {key: value for conf in several for key, value in conf.items()}
-    return [f"--conf={key}={value}" for key, value in all_of_them.items()]
-
-
-def on(cluster: Standalone, *several: dict[str, str]) -> list[str]:
-    return ["--master", cluster.url, *confs(QUICKLY, HERE, *several)]
-
-
-def answers_in(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
-
-
 def events_in(folder: Path) -> list[dict[str, Any]]:
     (log,) = folder.iterdir()
     return [json.loads(line) for line in log.open()]
@@ -167,10 +144,8 @@ def with_spark(world: Path, cluster: Standalone, log: Path) -> Path:
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.dir": f"file://{log}",
     }
-    conf = {**CODE, **QUICKLY, **HERE, **ALL, **logging, "spark.app.name": "table"}
-    lines = "".join(f'"{key}" = "{value}"\n' for key, value in conf.items())
+    table = spark_table(cluster.url, CODE, QUICKLY, HERE, ALL, logging, {"spark.app.name": "table"})
     catalog = log.parent / "with spark.toml"
-    table = f'\n[spark]\nmaster = "{cluster.url}"\n[spark.conf]\n{lines}'
     catalog.write_text((world / "catalog.toml").read_text() + table)
     return catalog
 
