@@ -267,7 +267,7 @@ PARTS: dict[str, Callable[[Bench], Part]] = {
     "c": part_c,
     "d": part_d,
     "e": lambda bench: latency.live_part(bench.run, is_quick=bench.options.quick),
-    "f": lambda bench: latency.peers_part(bench.run, is_quick=bench.options.quick),
+    "f": lambda bench: latency.peers_part(bench.run, bench.options.windows),
 }
 _WITHOUT_DATA = {"e", "f"}
 """Parts with events of their own."""
@@ -288,12 +288,16 @@ def main() -> int:
     )
     parser.add_argument("--queries", type=_numbers, help="how many in part d (1,10,100,1000)")
     parser.add_argument(
+        "--windows", type=_numbers, help="events of a window in part f (10000,50000)"
+    )
+    parser.add_argument(
         "--repeat", type=int, default=1, help="how often; medians are shown (%(default)s)"
     )
     parser.add_argument("--only", type=_parts, default=list(PARTS), help="parts, such as a,b (all)")
     parser.add_argument("--quick", action="store_true", help="fewer peers, queries and windows")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
+    options.windows = options.windows or ([10_000] if options.quick else [10_000, 50_000])
     options.queries = options.queries or ([1, 10, 100] if options.quick else [1, 10, 100, 1_000])
     batch = options.batch or options.rows // 20
     world = World(options.rows, options.keys or options.rows // 100, max(1, batch // options.files))

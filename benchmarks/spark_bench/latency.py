@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from benchmarks.spark_bench import child, rspjs, rsprs
@@ -49,26 +50,29 @@ _EVENTS = 1_000
 # Beside other engines -----------------------------------------------------------------------------
 
 
-def peers_part(run: Run, *, is_quick: bool) -> Part:
+def peers_part(run: Run, sizes: Sequence[int]) -> Part:
     """Measure latency and rate beside other engines, by the size of windows and the shape."""
     lines: list[Line] = []
-    for events, slides in ((10_000, 20),) if is_quick else _SIZES:
-        for shape in (KEYED, READINGS, PAIRS):
-            feed = Feed(slides, -(-events // _PANES), _KEYS, joined=False, shape=shape)
-            group = [
-                run(name, _measured(name, feed, measure))
-                for name, measure in _engines(shape, f"{events:,}, {shape.title}")
-            ]
-            lines += _beside(group)
+    for size, shape in itertools.product(sizes, (KEYED, READINGS, PAIRS)):
+        group = []
+        for engine, measure in _engines(shape):
+            if size > _MOST.get(engine, size):
+                continue
+            slides = _FEW if engine in _MOST else _ENOUGH // size
+            feed = Feed(slides, -(-size // _PANES), _KEYS, joined=False, shape=shape)
+            name = f"{engine}: {size:,}, {shape.title}"
+            group.append(run(name, _measured(name, feed, measure)))
+        lines += _beside(group)
     wanted = "AcquaTop: ≥ 10 × the rate of rsp-rs, ≤ 0.33 × its latency"
     title = f"events in a window of {_PANES} slides, beside other engines for RSP-QL"
     return Part("f", title, wanted, _COLUMNS, lines)
 
 
-_SIZES = ((10_000, 40), (50_000, 20))
-"""Events of a window, and how many slides."""
-_REFERENCE = 1
-"""Place of rsp-rs among the lines of a group."""
+_ENOUGH = 600_000
+"""Events of a window times the number of slides."""
+_MOST, _FEW = {"RSP-JS": 10_000}, 8
+"""Events of a window with which an engine is measured, as it takes seconds; and its slides."""
+_REFERENCE = "rsp-rs"
 _COLUMNS = (
     "median ms",
     "p99 ms",
@@ -81,21 +85,22 @@ _COLUMNS = (
 )
 
 
-def _engines(shape: Shape, what: str) -> list[tuple[str, Measure]]:
+def _engines(shape: Shape) -> Iterator[tuple[str, Measure]]:
+    yield from PEERS.items()
     # Records about keys do not have a subject of their own each, as distinct arrivals promise.
-    arrivals = ("all",) if shape is KEYED else ("all", "distinct")
-    ours = [(f"AcquaTop, {each}: {what}", _ours("local", each)) for each in arrivals]
-    return [*((f"{name}: {what}", measure) for name, measure in PEERS.items()), *ours]
+    for arrivals in ("all",) if shape is KEYED else ("all", "distinct"):
+        yield f"AcquaTop, {arrivals}", _ours("local", arrivals)
 
 
-def _beside(group: Sequence[Line]) -> list[Line]:
+def _beside(group: Sequence[Line]) -> Sequence[Line]:
+    (reference,) = (at for at, each in enumerate(group) if each.way.startswith(_REFERENCE))
     for figure, column in (
         ("median ms", "× latency"),
         ("events/s", "× rate"),
         ("events/CPU s", "× CPU rate"),
     ):
-        group = relative(group, _REFERENCE, figure, column)
-    return list(group)
+        group = relative(group, reference, figure, column)
+    return group
 
 
 # Both ---------------------------------------------------------------------------------------------
