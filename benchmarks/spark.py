@@ -1,9 +1,10 @@
-"""Compare the Spark runtime with typical Spark SQL, with RSP-JS, and with numpy alone.
+"""Compare the Spark runtime with typical Spark SQL, with other engines, and with numpy alone.
 
 Parts, selected by ``--only``: **a** the sum per key times the key's weight, the ten best of every
 window; **b** the score of each event; **c** N-Triples, decoded in executors; **d** many queries on
-one stream; **e** the latency on a live stream. The floor, numpy on one core with the same files, is
-in a and b. Every answer is compared with the floor's: the exit code is 1 if one differs.
+one stream; **e** the latency on a live stream; **f** latency and rate beside RSP-JS and rsp-rs,
+installed by npm and built by cargo the first time. The floor, numpy on one core with the same
+files, is in a and b. Every answer is compared: the exit code is 1 if one differs.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from typing import Any
 
 import pyarrow as pa
 from pyoxigraph import RdfFormat
@@ -26,11 +26,10 @@ from pyoxigraph import parse as parse_rdf
 from rich.console import Console
 from rich.status import Status
 
-from benchmarks.spark_bench import child, rspjs
+from benchmarks.spark_bench import child, latency
 from benchmarks.spark_bench.data import TRIPLE_FILES, World, prepare
-from benchmarks.spark_bench.feed import Feed
-from benchmarks.spark_bench.floor import FLOORS, Answers, differences, sums
-from benchmarks.spark_bench.lines import Line, Part
+from benchmarks.spark_bench.floor import FLOORS, Answers, sums
+from benchmarks.spark_bench.lines import Line, Part, checked, relative
 
 TRIPLES_PER_EVENT = 3
 _LONGEST_NOTE = 240
@@ -126,7 +125,7 @@ class Bench:
         ]
         rounds = [child.python(way.module, arguments, tell) for _ in range(self.options.repeat)]
         seconds = statistics.median(each["seconds"] for each in rounds)
-        return _checked(
+        return checked(
             Line(way.name, {"s": seconds, "rows/s": rows / seconds}, way.note), expected, rounds[0]
         )
 
@@ -139,17 +138,6 @@ def _timed(work: Callable[[], Answers]) -> tuple[float, Answers]:
     started = time.perf_counter()
     answers = work()
     return time.perf_counter() - started, answers
-
-
-def _checked(line: Line, expected: Answers, result: Mapping[str, Any]) -> Line:
-    given = {
-        close: [(number, score) for number, score in rows] for close, rows in result["answers"]
-    }
-    wrong = differences(expected, given)
-    if not wrong:
-        return line
-    note = f"WRONG in {len(wrong)} of {len(expected)} windows, first {wrong[0]}"
-    return replace(line, note=f"{line.note}; {note}" if line.note else note, is_right=False)
 
 
 # a, b: beside Spark SQL ---------------------------------------------------------------------------
@@ -171,7 +159,7 @@ def job_part(bench: Bench, letter: str, job: str, title: str, wanted: str) -> Pa
     lines += [bench.measured(way, expected, rows) for way in ways]
     column = "× Spark SQL"
     return Part(
-        letter, title, wanted, ("s", "rows/s", column), _relative(lines, 1, "rows/s", column)
+        letter, title, wanted, ("s", "rows/s", column), relative(lines, 1, "rows/s", column)
     )
 
 
@@ -183,19 +171,6 @@ def _ours(job: str, runtime: str, rows: str, *, keeps_state: bool = False) -> Wa
     return Way(
         f"AcquaTop, {runtime}{', with state' if keeps_state else ''}", "ours", arguments, note=note
     )
-
-
-def _relative(lines: Sequence[Line], to: int, figure: str, column: str) -> list[Line]:
-    """Add a column with each line's figure as a multiple of one line's."""
-    one = lines[to].figures.get(figure)
-    if not one:
-        return list(lines)
-    return [
-        replace(line, figures={**line.figures, column: line.figures[figure] / one})
-        if figure in line.figures
-        else line
-        for line in lines
-    ]
 
 
 def part_a(bench: Bench) -> Part:
@@ -269,7 +244,7 @@ def part_d(bench: Bench) -> Part:
     batch = str(bench.world.rows_per_file * bench.options.files)
     for job, kind in (("sums", "scores"), ("events", "scores"), ("events", "filters")):
         group = [_many(bench, job, kind, count, batch) for count in bench.options.queries]
-        lines += _relative(group, 0, "s", "× one query")
+        lines += relative(group, 0, "s", "× one query")
     title = f"many queries on one stream, {_size(bench)}"
     return Part("d", title, "1,000 queries < 20×", ("s", "× one query"), lines)
 
@@ -284,71 +259,6 @@ def _many(bench: Bench, job: str, kind: str, count: int, batch: str) -> Line:
     return replace(line, figures={"s": line.figures["s"]}) if line.figures else line
 
 
-# e: latency ---------------------------------------------------------------------------------------
-
-
-def part_e(bench: Bench) -> Part:
-    """Measure the time from the event that closes a window to its answer."""
-    lines = []
-    slides = {"RSP-JS": 20, "local": 50, "spark": 20} if bench.options.quick else _SLIDES
-    for joined in (True, False):
-        what = "SUM per key × weight" if joined else "SUM per key"
-        for engine, count in slides.items():
-            feed = Feed(count, _EVENTS, _KEYS, joined=joined)
-            name = f"{engine if engine == 'RSP-JS' else f'AcquaTop, {engine}'}, {what}"
-            measure = _beside if engine == "RSP-JS" else _ours_live(engine)
-            lines.append(bench.run(name, _latency(name, feed, measure)))
-    title = (
-        f"from the event that closes a window to its answer, {_EVENTS:,} events a slide, 3 "
-        "slides a window"
-    )
-    wanted = "AcquaTop, median: local < 10 ms, spark < 150 ms"
-    return Part("e", title, wanted, ("windows", "median ms", "p99 ms", "events/s"), lines)
-
-
-_SLIDES = {"RSP-JS": 60, "local": 300, "spark": 120}
-_EVENTS, _KEYS, _WARM = 1_000, 1_000, 5
-Measure = Callable[[Feed, child.Told], dict[str, Any]]
-
-
-def _latency(name: str, feed: Feed, measure: Measure) -> Callable[[child.Told], Line]:
-    def work(tell: child.Told) -> Line:
-        result = measure(feed, tell)
-        found = sorted(result["latencies"])
-        figures = {
-            "windows": float(len(found)),
-            "median ms": statistics.median(found),
-            "p99 ms": found[min(len(found) - 1, int(0.99 * len(found)))],
-        }
-        if result["seconds"]:
-            figures["events/s"] = feed.slides * feed.events / result["seconds"]
-        return _checked(Line(name, figures, result.get("note", "")), feed.answers(), result)
-
-    return work
-
-
-def _beside(feed: Feed, tell: child.Told) -> dict[str, Any]:
-    result = rspjs.measure(feed, tell)
-    note = "weights as static data: it asks no SERVICE" if feed.joined else ""
-    note = f"{result['version']}, given triples in memory" + (f"; {note}" if note else "")
-    answers = list(rspjs.parse(result["answers"]).items())
-    return {**result, "latencies": result["latencies"][_WARM:], "answers": answers, "note": note}
-
-
-def _ours_live(runtime: str) -> Measure:
-    def measure(feed: Feed, tell: child.Told) -> dict[str, Any]:
-        arguments = [
-            f"--runtime={runtime}",
-            f"--slides={feed.slides}",
-            f"--events={feed.events}",
-            f"--warm={_WARM}",
-        ]
-        arguments += [f"--keys={feed.keys}", *([] if feed.joined else ["--plain"])]
-        return {**child.python("live", arguments, tell), "note": "reads lines of JSON"}
-
-    return measure
-
-
 # All ----------------------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[Bench], Part]] = {
@@ -356,8 +266,11 @@ PARTS: dict[str, Callable[[Bench], Part]] = {
     "b": part_b,
     "c": part_c,
     "d": part_d,
-    "e": part_e,
+    "e": lambda bench: latency.live_part(bench.run, is_quick=bench.options.quick),
+    "f": lambda bench: latency.peers_part(bench.run, bench.options.windows),
 }
+_WITHOUT_DATA = {"e", "f"}
+"""Parts with events of their own."""
 
 
 def main() -> int:
@@ -375,18 +288,23 @@ def main() -> int:
     )
     parser.add_argument("--queries", type=_numbers, help="how many in part d (1,10,100,1000)")
     parser.add_argument(
+        "--windows", type=_numbers, help="events of a window in part f (10000,50000)"
+    )
+    parser.add_argument(
         "--repeat", type=int, default=1, help="how often; medians are shown (%(default)s)"
     )
     parser.add_argument("--only", type=_parts, default=list(PARTS), help="parts, such as a,b (all)")
     parser.add_argument("--quick", action="store_true", help="fewer peers, queries and windows")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
+    options.windows = options.windows or ([10_000] if options.quick else [10_000, 50_000])
     options.queries = options.queries or ([1, 10, 100] if options.quick else [1, 10, 100, 1_000])
     batch = options.batch or options.rows // 20
     world = World(options.rows, options.keys or options.rows // 100, max(1, batch // options.files))
     console = Console(stderr=True)
-    with console.status(f"the data, once ({world.folder})"):
-        prepare(world)
+    if set(options.only) - _WITHOUT_DATA:
+        with console.status(f"the data, once ({world.folder})"):
+            prepare(world)
     # The floor uses one core.
     pa.set_cpu_count(1)
     paper = Console() if sys.stdout.isatty() else Console(width=_PAPER)
@@ -425,6 +343,7 @@ def _machine() -> dict[str, object]:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
+        "load": f"{os.getloadavg()[0]:.1f}",
         **{package: version(package) for package in ("pyspark", "pyarrow", "numpy", "pyoxigraph")},
     }
 

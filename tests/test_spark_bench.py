@@ -2,9 +2,11 @@
 and what peers print.
 """
 
+import itertools
 import json
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import pyarrow.parquet as pq
 import pyoxigraph
 import pytest
 
-from benchmarks.spark_bench import rspjs
+from benchmarks.spark_bench import latency, live, peers, rspjs, rsprs
 from benchmarks.spark_bench.child import ChildFailed, run
 from benchmarks.spark_bench.data import (
     SLIDE_MS,
@@ -26,8 +28,11 @@ from benchmarks.spark_bench.data import (
 )
 from benchmarks.spark_bench.feed import Feed
 from benchmarks.spark_bench.floor import differences, events, sums
+from benchmarks.spark_bench.lines import Line, checked
 from benchmarks.spark_bench.ours import query
+from benchmarks.spark_bench.shapes import KEYED, PAIRS, READINGS, Event, Shape
 
+ALL = (KEYED, READINGS, PAIRS)
 WORLD = World(rows=2_000, keys=50, rows_per_file=300)
 
 
@@ -139,21 +144,109 @@ def test_a_feed_knows_its_answers() -> None:
     # A window holds its own events, and the one that closed the slide before.
     inside = [each for slide in slides[:3] for each in (*slide.events, slide.closing)][:-1]
     totals = np.zeros(20)
-    for key, value in {(key, value) for _, key, value in inside}:
+    for key, value in {(each.key, each.value) for each in inside}:
         totals[key] += value * feed.weights[key]
     best = np.argsort(-totals, kind="stable")[:TOP]
     assert feed.answers()[slides[2].close] == [(int(key), totals[key]) for key in best]
 
 
+def test_equal_triples_count_once_and_equal_events_of_their_own_each_time() -> None:
+    twice = [Event(1, 7, 30, 0), Event(2, 7, 30, 1), Event(3, 8, 50, 2)]
+    assert KEYED.scores(twice) == {7: 30, 8: 50}
+    assert PAIRS.scores(twice) == {7: 60, 8: 50}
+    assert READINGS.scores(twice) == {0: 30, 1: 30, 2: 50}
+    triples = {shape: [triple for each in twice for triple in shape.triples(each)] for shape in ALL}
+    assert [len(triples[each]) for each in ALL] == [3, 3, 6]
+    assert [len(set(triples[each])) for each in ALL] == [2, 3, 6]
+
+
+@pytest.mark.parametrize(
+    ("shape", "arrivals"),
+    [each for each in itertools.product(ALL, ("all", "distinct")) if each != (KEYED, "distinct")],
+    ids=lambda each: getattr(each, "name", each),
+)
+def test_the_engine_answers_each_shape_as_expected(shape: Shape, arrivals: str) -> None:
+    feed = Feed(slides=4, events=40, keys=20, joined=False, shape=shape)
+    result = live.live(feed, "local", arrivals)
+    assert checked(Line("ours"), feed.answers(), result).is_right
+    assert len(result["latencies"]) == len(result["cpu"]) == 4
+
+
+def test_a_wrong_answer_of_an_engine_is_noted() -> None:
+    feed = Feed(slides=4, events=40, keys=20, shape=PAIRS)
+    (close, rows), *others = feed.answers().items()
+    swapped = {"answers": [(close, [rows[1], rows[0], *rows[2:]]), *others]}
+    line = checked(Line("peer", note="1.0"), feed.answers(), swapped)
+    assert not line.is_right
+    assert "1.0; WRONG in 1 of 4 windows" in line.note
+
+
+def test_figures_leave_out_the_first_windows_and_tell_wall_from_cpu() -> None:
+    feed = Feed(slides=8, events=100, keys=20)
+    result = {
+        "latencies": [900.0] * 5 + [1.0, 3.0, 2.0],
+        "cpu": [800.0] * 5 + [0.5, 1.5, 1.0],
+        "seconds": 2.0,
+        "cpu_seconds": 1.0,
+    }
+    assert latency.figures(feed, result) == {
+        "windows": 3,
+        "median ms": 2,
+        "p99 ms": 3,
+        "CPU ms": 1,
+        "events/s": 400,
+        "events/CPU s": 800,
+    }
+
+
 def test_what_rspjs_prints_becomes_answers() -> None:
     printed = '[[3000, [{"key": "http://example.org/key/7", "score": "12"}]], [6000, []]]'
-    assert rspjs.parse(json.loads(printed)) == {3000: [(7, 12.0)], 6000: []}
+    assert rspjs.parse(json.loads(printed), "key") == {3000: [(7, 12.0)], 6000: []}
+
+
+def test_what_rsprs_prints_becomes_answers() -> None:
+    row = (
+        '{Variable { name: "key" }: NamedNode(NamedNode { iri: "http://example.org/key/7" }), '
+        'Variable { name: "score" }: Literal(Literal(TypedLiteral { value: "12", datatype: '
+        'NamedNode { iri: "http://www.w3.org/2001/XMLSchema#integer" } }))}'
+    )
+    assert rsprs.parse([(3000, [row]), (6000, [])]) == {3000: [(7, 12.0)], 6000: []}
+    with pytest.raises(ChildFailed, match=r"cannot be read: \{\}"):
+        rsprs.parse([(3000, ["{}"])])
 
 
 def test_the_lock_file_of_rspjs_holds_hashes_and_no_addresses_of_packages() -> None:
     packages = json.loads((rspjs.PEER / "package-lock.json").read_text())["packages"]
     assert all(each["integrity"] for name, each in packages.items() if name)
     assert not any("resolved" in each for each in packages.values())
+
+
+def test_the_lock_file_of_rsprs_holds_hashes_and_no_addresses_of_packages() -> None:
+    assert "://" not in rsprs.LOCK.read_text()
+    own, *others = sorted(
+        tomllib.loads(rsprs.lock_for_cargo())["package"], key=lambda each: "source" in each
+    )
+    assert own["name"] == tomllib.loads((rsprs.PEER / "Cargo.toml").read_text())["package"]["name"]
+    assert all(each["source"] and each["checksum"] for each in others)
+    assert rsprs.version() == "0.3.5"
+
+
+def test_a_missing_cargo_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ChildFailed, match="cargo missing: install Rust"):
+        rsprs.measure(Feed(slides=1, events=30, keys=20), lambda _: None)
+
+
+def test_peers_are_given_the_triples_and_weights_of_a_feed() -> None:
+    feed = Feed(slides=2, events=30, keys=20, shape=PAIRS)
+    with peers.job_file(feed) as file:
+        job = json.loads(Path(file).read_text())
+    slide = next(iter(feed))
+    time, triples = job["slides"][0]["closing"]
+    assert (time, len(triples)) == (slide.closing.time, 2)
+    assert triples[0][2] == f"http://example.org/key/{slide.closing.key}"
+    assert triples[1][2][0] == str(slide.closing.value)
+    assert [each[2][0] for each in job["statics"]] == [str(each) for each in feed.weights]
 
 
 def test_a_child_hands_back_its_result_and_how_far_it_has_come() -> None:

@@ -138,11 +138,11 @@ class PaneBuffer:
     def _waiting(self) -> pa.Table | None:
         """Return all waiting solutions, sorted by time.
 
-        New ones are sorted in once, then only sliced.
+        New ones are sorted in once, if they are not in order, then only sliced.
         """
         if self._new:
             held = [] if self._sorted is None else [self._sorted]
-            self._sorted = pa.concat_tables([*held, *self._new]).sort_by(TIME).combine_chunks()
+            self._sorted = _in_time_order(pa.concat_tables([*held, *self._new]).combine_chunks())
             self._new = []
         return self._sorted
 
@@ -160,6 +160,14 @@ class PaneBuffer:
                 yield Pane(
                     _newest(due.slice(start, stop - start)), int(first[start]), int(last[start])
                 )
+
+
+def _in_time_order(solutions: pa.Table) -> pa.Table:
+    """Return solutions sorted by time; those of a stream in order are not moved."""
+    times = solutions.column(TIME).to_numpy()
+    if (times[1:] >= times[:-1]).all():
+        return solutions
+    return solutions.sort_by(TIME).combine_chunks()
 
 
 def _newest(solutions: pa.Table) -> pa.Table:

@@ -32,7 +32,7 @@ def usage_of(process: int) -> Usage:
     targets = _targets(folder / "fd")
     return Usage(
         memory_mb=_memory_mb(folder),
-        children_mb=sum(map(_memory_mb, _children(folder))),
+        children_mb=sum(map(_memory_mb, children(folder))),
         cpu_seconds=(int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
         threads=int(fields[17]),
         descriptors=len(targets),
@@ -58,7 +58,8 @@ def _memory_mb(folder: Path) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def _children(folder: Path) -> list[Path]:
+def children(folder: Path) -> list[Path]:
+    """Return the folders of the processes that the process of a folder has started."""
     found: list[Path] = []
     for thread in (folder / "task").iterdir():
         try:
@@ -67,7 +68,7 @@ def _children(folder: Path) -> list[Path]:
             continue
         for number in numbers:
             child = folder.parent / number
-            found += [child, *(_children(child) if (child / "task").is_dir() else ())]
+            found += [child, *(children(child) if (child / "task").is_dir() else ())]
     return found
 
 

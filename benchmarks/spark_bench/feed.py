@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,14 +13,10 @@ import numpy as np
 
 from benchmarks.spark_bench.data import TOP
 from benchmarks.spark_bench.floor import Answers
+from benchmarks.spark_bench.shapes import KEYED, Event, Shape
 
-NS = "http://example.org/"
 WIDTH_MS, SLIDE_MS = 9_000, 3_000
 START_MS = 1_699_999_920_000
-INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
-
-Event = tuple[int, int, int]
-"""Time, key, and value."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +36,7 @@ class Feed:
     events: int
     keys: int
     joined: bool = True
+    shape: Shape = KEYED
     seed: int = 6
 
     @cached_property
@@ -53,31 +51,31 @@ class Feed:
 
     def __iter__(self) -> Iterator[Slide]:
         chance = np.random.default_rng((self.seed, 1))
+        numbers = itertools.count()
         for close in range(START_MS + SLIDE_MS, START_MS + self.slides * SLIDE_MS + 1, SLIDE_MS):
             moments = np.sort(
                 chance.integers(close - SLIDE_MS + 2, close, self.events - 1)
             ).tolist()
             keys, values = (
                 chance.integers(0, self.keys, self.events),
-                chance.integers(1, 100_000, self.events),
+                chance.integers(1, self.shape.greatest, self.events),
             )
-            found = list(zip([*moments, close + 1], keys.tolist(), values.tolist(), strict=True))
+            columns = [*moments, close + 1], keys.tolist(), values.tolist(), numbers
+            found = list(map(Event, *columns))
             yield Slide(close, tuple(found[:-1]), found[-1])
 
     def answers(self) -> Answers:
-        """Return the keys with the greatest sum times weight, of each window. O(events).
-
-        Equal pairs of key and value in a window are one triple, as in any RDF graph.
-        """
-        panes: deque[list[tuple[int, int]]] = deque(maxlen=WIDTH_MS // SLIDE_MS)
+        """Return the greatest scores of each window, times the weights if joined. O(events)."""
+        panes: deque[list[Event]] = deque(maxlen=WIDTH_MS // SLIDE_MS)
         found: Answers = {}
-        carried: list[tuple[int, int]] = []
+        carried: list[Event] = []
         for slide in self:
-            panes.append([*carried, *((key, value) for _, key, value in slide.events)])
-            carried = [slide.closing[1:]]
-            totals: dict[int, int] = {}
-            for key, value in {each for pane in panes for each in pane}:
-                totals[key] = totals.get(key, 0) + value
-            scores = ((key, float(total * self.weights[key])) for key, total in totals.items())
-            found[slide.close] = heapq.nsmallest(TOP, scores, key=lambda pair: -pair[1])
+            panes.append([*carried, *slide.events])
+            carried = [slide.closing]
+            scores = self.shape.scores(itertools.chain.from_iterable(panes))
+            weighted = (
+                (who, float(score * self.weights[who] if self.joined else score))
+                for who, score in scores.items()
+            )
+            found[slide.close] = heapq.nsmallest(TOP, weighted, key=lambda pair: -pair[1])
         return found

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rich.table import Table
+
+from benchmarks.spark_bench.floor import Answers, differences
 
 
 @dataclass(frozen=True)
@@ -52,3 +55,28 @@ def shown(figure: float | None) -> str:
     if figure is None:
         return ""
     return f"{figure:,.0f}" if figure >= 1000 else f"{figure:.3g}"
+
+
+def checked(line: Line, expected: Answers, result: Mapping[str, Any]) -> Line:
+    """Return a way's line, with a note if the answers of its result are not the expected ones."""
+    given = {
+        close: [(number, score) for number, score in rows] for close, rows in result["answers"]
+    }
+    wrong = differences(expected, given)
+    if not wrong:
+        return line
+    note = f"WRONG in {len(wrong)} of {len(expected)} windows, first {wrong[0]}"
+    return replace(line, note=f"{line.note}; {note}" if line.note else note, is_right=False)
+
+
+def relative(lines: Sequence[Line], to: int, figure: str, column: str) -> list[Line]:
+    """Add a column with each line's figure as a multiple of one line's."""
+    one = lines[to].figures.get(figure)
+    if not one:
+        return list(lines)
+    return [
+        replace(line, figures={**line.figures, column: line.figures[figure] / one})
+        if figure in line.figures
+        else line
+        for line in lines
+    ]

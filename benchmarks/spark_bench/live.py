@@ -11,16 +11,21 @@ import argparse
 import json
 import random
 import tempfile
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from acquatop import Engine
+from acquatop.engine.observer import BatchSeen, Silent
+from benchmarks.spark_bench import cpu, shapes
 from benchmarks.spark_bench.child import hand_back, told
-from benchmarks.spark_bench.data import TOP
-from benchmarks.spark_bench.feed import NS, SLIDE_MS, WIDTH_MS, Event, Feed
+from benchmarks.spark_bench.data import NS, TOP
+from benchmarks.spark_bench.feed import SLIDE_MS, WIDTH_MS, Feed
 from benchmarks.spark_bench.floor import Answers
 from benchmarks.spark_bench.ours import parse
+from benchmarks.spark_bench.shapes import Event
 
 _CATALOG = f"""\
 [prefixes]
@@ -28,105 +33,138 @@ _CATALOG = f"""\
 
 [streams.":stream"]
 connector = "lines"
-options = {{ path = "events" }}
+options = {{{{ path = "events" }}}}
+arrivals = "{{arrivals}}"
 
 [streams.":stream".mapping]
-subject = "{NS}key/{{key}}"
 time = "time_ms"
-properties = {{ ":value" = {{ field = "value", datatype = "xsd:integer" }} }}
+{{mapping}}
 
 [services.":weights"]
 remote = "table"
 path = "weights.jsonl"
 
 [services.":weights".mapping]
-key = "{NS}key/{{key}}"
-properties = {{ ":weight" = {{ field = "weight", datatype = "xsd:integer" }} }}
+key = "{NS}key/{{{{key}}}}"
+properties = {{{{ ":weight" = {{{{ field = "weight", datatype = "xsd:integer" }}}} }}}}
 
 [services.":weights".refresh]
 policy = "AT-WST"
 items = 1
 """
 _QUERY = f"""\
-SELECT ?key (%s AS ?score)
+SELECT ?%s (%s AS ?score)
 FROM NAMED WINDOW :w ON :stream [RANGE {WIDTH_MS}ms STEP {SLIDE_MS}ms]
 WHERE {{
-  WINDOW :w {{ SELECT ?key (SUM(?value) AS ?total) WHERE {{ ?key :value ?value }} GROUP BY ?key }}
+  WINDOW :w {{ %s }}
   %s
 }}
 ORDER BY DESC(?score)
 LIMIT {TOP}
 """
-_PAUSES = {"local": (0.1, 0.2), "spark": (0.5, 0.8)}
-"""Seconds until earlier events have surely been read.
+_SUM = "SELECT ?key (SUM(?value) AS ?total) WHERE {{ {} }} GROUP BY ?key"
+_PAUSES = {"local": 0.1, "spark": 0.3}
+"""Longest pause in seconds before the event that closes a window, once earlier ones are read.
 
-Random, so that the last event does not come at a fixed phase of the reading rounds.
+Random, so that this event does not come at a fixed phase of the reading rounds.
 """
 
 
-def query(*, joined: bool) -> str:
+class Reading(Silent):
+    """Observer of how many events have been read."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._changed = threading.Condition()
+
+    def batch(self, seen: BatchSeen) -> None:
+        """Count a batch's events."""
+        with self._changed:
+            self._count += seen.events
+            self._changed.notify_all()
+
+    def wait_for(self, count: int) -> None:
+        """Wait until so many events have been read."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._count >= count)
+
+
+def query(feed: Feed) -> str:
     """Return the query, with the weights or without them."""
-    joins = ("?total * ?weight", "SERVICE :weights { ?key :weight ?weight }")
-    return _QUERY % (joins if joined else ("0 + ?total", ""))
+    shape = feed.shape
+    if not shape.is_summed:
+        return _QUERY % (shape.who, "0 + ?value", shape.pattern, "")
+    score, service = (
+        ("?total * ?weight", "SERVICE :weights { ?key :weight ?weight }")
+        if feed.joined
+        else ("0 + ?total", "")
+    )
+    return _QUERY % (shape.who, score, _SUM.format(shape.pattern), service)
 
 
-def prepare(feed: Feed, folder: Path) -> Path:
-    """Write the catalog and the weights, and return the empty folder for events."""
-    (folder / "catalog.toml").write_text(_CATALOG)
+def prepare(feed: Feed, arrivals: str, folder: Path) -> Path:
+    """Write the catalog and the weights, and return the file for events, still empty."""
+    text = _CATALOG.format(arrivals=arrivals, mapping=feed.shape.catalog)
+    (folder / "catalog.toml").write_text(text)
     records = (
         json.dumps({"key": key, "weight": weight}) for key, weight in enumerate(feed.weights)
     )
     (folder / "weights.jsonl").write_text("\n".join(records) + "\n")
-    events = folder / "events"
-    events.mkdir()
-    return events
+    (folder / "events").mkdir()
+    file = folder / "events" / "events.ndjson"
+    file.touch()
+    return file
 
 
 def write(file: Path, events: Iterable[Event]) -> None:
     """Append events as lines."""
     lines = (
-        f'{{"time_ms": {moment}, "key": {key}, "value": {value}}}\n'
-        for moment, key, value in events
+        f'{{"time_ms": {each.time}, "event": {each.number}, "key": {each.key}, '
+        f'"value": {each.value}}}\n'
+        for each in events
     )
     with file.open("a") as stream:
         stream.write("".join(lines))
 
 
-def latencies(feed: Feed, runtime: str, warm: int) -> tuple[list[float], Answers]:
-    """Return the milliseconds of each window except the first ones, and the answers."""
+def live(feed: Feed, runtime: str, arrivals: str) -> dict[str, Any]:
+    """Return the milliseconds of each window, by the wall clock and of CPU, and the answers."""
     chance = random.Random(1)
-    found: list[float] = []
+    latencies, spent_ms = [], []
     answers: Answers = {}
+    reading = Reading()
     with tempfile.TemporaryDirectory() as place:
-        file = prepare(feed, Path(place)) / "events.ndjson"
-        file.touch()
-        with Engine.from_catalog(Path(place) / "catalog.toml", runtime=runtime) as engine:
-            registered = engine.register(query(joined=feed.joined))
-            for slide in feed:
+        file = prepare(feed, arrivals, Path(place))
+        catalog = Path(place) / "catalog.toml"
+        with Engine.from_catalog(catalog, runtime=runtime, observer=reading) as engine:
+            registered = engine.register(query(feed))
+            for count, slide in enumerate(feed, 1):
                 write(file, slide.events)
-                time.sleep(chance.uniform(*_PAUSES[runtime]))
-                began = time.perf_counter()
+                reading.wait_for(count * feed.events - 1)
+                time.sleep(chance.uniform(0, _PAUSES[runtime]))
+                spent, began = cpu.spent(), time.perf_counter()
                 write(file, [slide.closing])
                 answer = next(registered.answers(limit=1))
-                found.append(1000 * (time.perf_counter() - began))
-                answers |= parse([answer], "key")
-                told(f"{len(found)} of {feed.slides} windows")
-    return found[warm:], answers
+                latencies.append(1000 * (time.perf_counter() - began))
+                spent_ms.append(1000 * (cpu.spent() - spent))
+                answers |= parse([answer], feed.shape.who)
+                told(f"{count} of {feed.slides} windows")
+    return {"latencies": latencies, "cpu": spent_ms, "answers": list(answers.items())}
 
 
-def replay(feed: Feed, runtime: str) -> float:
+def replay(feed: Feed, arrivals: str) -> dict[str, float]:
     """Return the seconds that the same events take as a recording."""
     with tempfile.TemporaryDirectory() as place:
-        file = prepare(feed, Path(place)) / "events.ndjson"
+        file = prepare(feed, arrivals, Path(place))
         for slide in feed:
             write(file, [*slide.events, slide.closing])
-        with Engine.from_catalog(
-            Path(place) / "catalog.toml", runtime=runtime, until_end=True
-        ) as engine:
-            started = time.perf_counter()
-            for _ in engine.register(query(joined=feed.joined)):
+        catalog = Path(place) / "catalog.toml"
+        with Engine.from_catalog(catalog, runtime="local", until_end=True) as engine:
+            spent, started = cpu.spent(), time.perf_counter()
+            for _ in engine.register(query(feed)):
                 pass
-            return time.perf_counter() - started
+            seconds = time.perf_counter() - started
+            return {"seconds": seconds, "cpu_seconds": cpu.spent() - spent}
 
 
 def main() -> None:
@@ -137,17 +175,14 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000, help="in a slide (%(default)s)")
     parser.add_argument("--keys", type=int, default=1_000)
     parser.add_argument("--plain", action="store_true", help="without the weights")
-    parser.add_argument(
-        "--warm",
-        type=int,
-        default=5,
-        help="how many windows at the start do not count (%(default)s)",
-    )
+    parser.add_argument("--shape", choices=tuple(shapes.BY_NAME), default="keyed")
+    parser.add_argument("--arrivals", choices=("all", "distinct"), default="all")
     options = parser.parse_args()
-    feed = Feed(options.slides, options.events, options.keys, joined=not options.plain)
-    measured, answers = latencies(feed, options.runtime, options.warm)
-    seconds = replay(feed, options.runtime) if options.runtime == "local" else None
-    hand_back({"latencies": measured, "answers": list(answers.items()), "seconds": seconds})
+    size = options.slides, options.events, options.keys
+    feed = Feed(*size, joined=not options.plain, shape=shapes.BY_NAME[options.shape])
+    measured = live(feed, options.runtime, options.arrivals)
+    replayed = replay(feed, options.arrivals) if options.runtime == "local" else {}
+    hand_back({**measured, **replayed})
 
 
 if __name__ == "__main__":

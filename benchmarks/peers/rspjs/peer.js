@@ -1,5 +1,5 @@
 // RSP-JS on the events of a file: reads {"query", "stream", "statics", "slides", "rows"} and prints a line of JSON
-// with its answers, how long each took from the event that lets its window close, and how long everything took.
+// with its answers, the wall and CPU time of each from the event that lets its window close, and of everything.
 //
 // Its log of every event is turned off. Every row of an answer moves the time from which it counts windows, so that
 // the next events fall into wrong ones; it is set back after each.
@@ -33,20 +33,31 @@ engine.register().on("RStream", ({ bindings }) => {
   if (rows.length === job.rows) complete();
 });
 
-const add = ([time, ...said]) => stream.add(triple(said), time);
+const quads = ([time, triples]) => triples.map((said) => [triple(said), time]);
+const add = (event) => event.forEach((each) => stream.add(...each));
+const slides = job.slides.map(({ close, events, closing }) => ({
+  close,
+  events: events.map(quads),
+  closing: quads(closing),
+}));
 const answers = [];
 const latencies = [];
-const started = performance.now();
-for (const [number, slide] of job.slides.entries()) {
+const cpu = [];
+const spent = () => Object.values(process.cpuUsage()).reduce((sum, each) => sum + each, 0);
+const [started, before] = [performance.now(), spent()];
+for (const [number, slide] of slides.entries()) {
   for (const event of slide.events) add(event);
   rows = [];
   const answered = new Promise((resolve) => (complete = resolve));
-  const began = performance.now();
+  const [began, spentThen] = [performance.now(), spent()];
   add(slide.closing);
   await answered;
   latencies.push(performance.now() - began);
+  cpu.push((spent() - spentThen) / 1000);
   answers.push([slide.close, rows]);
-  if (number % 10 === 9) say({ progress: `${number + 1} of ${job.slides.length} windows` });
+  if (number % 10 === 9) say({ progress: `${number + 1} of ${slides.length} windows` });
 }
 const seconds = (performance.now() - started) / 1000;
-say({ result: { seconds, latencies, answers, version: require("rsp-js/package.json").version } });
+const cpuSeconds = (spent() - before) / 1e6;
+const { version } = require("rsp-js/package.json");
+say({ result: { seconds, cpu_seconds: cpuSeconds, latencies, cpu, answers, version } });

@@ -53,6 +53,26 @@ def test_every_event_within_a_window_comes_out_once_in_its_pane(
     ) == len(held)
 
 
+@given(
+    st.lists(
+        st.builds(Event, st.integers(0, 40), st.sampled_from("abc"), st.integers(0, 2)), max_size=40
+    )
+)
+def test_panes_do_not_depend_on_the_order_of_arrival(events: list[Event]) -> None:
+    in_order = sorted(events, key=lambda each: each.t)
+    buffers = PaneBuffer(Windows(6, 3)), PaneBuffer(Windows(6, 3))
+    for buffer, several in zip(buffers, (events, in_order), strict=True):
+        half = len(several) // 2
+        buffer.add(BOUND.matcher.match(records(BOUND, several[:half])))
+        len(buffer)  # sorts what has come
+        buffer.add(BOUND.matcher.match(records(BOUND, several[half:])))
+    found, expected = (
+        [(pane.first, pane.last, pane.solutions.to_pylist()) for pane in buffer.take_until(45)]
+        for buffer in buffers
+    )
+    assert found == expected
+
+
 def test_what_comes_after_its_window_has_closed_is_late() -> None:
     buffer = PaneBuffer(Windows(10, 10))
     assert (
