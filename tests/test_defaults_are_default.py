@@ -104,7 +104,7 @@ def test_the_documented_defaults_are_those_of_a_minimal_catalog() -> None:
     assert (of_services["load"], service.load) == ("true", True)
     assert (refresh.policy, refresh.n) == (of_refresh["policy"], int(of_refresh["n"]))
     assert (of_refresh["deadline"], refresh.budget.seconds) == ("1s", 1.0)
-    assert (of_refresh["requests"], refresh.budget.requests) == ("as many as `items` need", ITEMS)
+    assert (of_refresh["requests"], refresh.budget.requests) == ("as many as `items`", ITEMS)
     assert (of_refresh["strict"], refresh.ledger) == ("false", None)
     assert of_evaluation == {
         "memory_bytes": str(limits.memory_bytes),
