@@ -48,7 +48,6 @@ EXCEPTIONS = {
     ("simulation/scenario.py", "block_size"): MIXED,
     ("simulation/scenario.py", "deadline"): MIXED,
     ("recordings.py", "arrivals"): REPLACED,
-    ("recordings.py", "n"): FEW,
     ("scale_out.py", "arrivals"): "its streams have all three kinds",
     ("scale_out.py", "lateness"): "events come up to 290 ms late",
     ("scale_out.py", "load"): "both ways are compared",
