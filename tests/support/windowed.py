@@ -27,7 +27,7 @@ from rspql.compiler import compile_query
 from rspql.plan import RemotePart, TopKPlan, WindowedPlan
 from rspql.printer import inside_text, query_text
 from tests.support.fed import Fed
-from tests.support.worlds import NS, with_optional
+from tests.support.worlds import NOBODY, NS, with_optional
 
 PREFIX = f"PREFIX : <{NS}>\n"
 
@@ -50,6 +50,7 @@ solutions = "many"
 {policy}
 items = {items}
 {requests}
+{deadline}
 {graphs}
 """
 _PROPERTIES = (
@@ -65,7 +66,7 @@ def catalog(**changes: object) -> Catalog:
         "arrivals": "all",
         "start": "",
         "folder": "events",
-        "endpoint": "http://127.0.0.1:9/query",
+        "endpoint": NOBODY,
         "items": 99,
         "load": "",
         "graphs": "",

@@ -55,6 +55,11 @@ items = {items}
 """
 _OPTIONAL = ("policy", "refill", "requests", "deadline")
 """Keys that a catalog has only if a test sets them."""
+NOBODY = "http://127.0.0.1:9/query"
+"""Endpoint of tests whose remote is in memory."""
+_OF_A_SERVER = """
+deadline = "5s"
+"""
 
 
 def catalog_text(**changes: object) -> str:
@@ -64,7 +69,7 @@ def catalog_text(**changes: object) -> str:
         "start": "",
         "path": "events",
         "options": "",
-        "endpoint": "http://127.0.0.1:9/query",
+        "endpoint": NOBODY,
         "service": "",
         "n": 2,
         "items": 3,
@@ -75,6 +80,8 @@ def catalog_text(**changes: object) -> str:
 def with_optional(values: Mapping[str, object]) -> dict[str, object]:
     """Return a catalog's values with a line for each of the keys that may be left out."""
     lines = {name: _line(name, values.get(name)) for name in _OPTIONAL}
+    if values.get("endpoint", NOBODY) != NOBODY and not lines["deadline"]:
+        lines["deadline"] = _OF_A_SERVER
     return {**values, **lines}
 
 
