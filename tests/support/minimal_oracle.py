@@ -5,6 +5,7 @@ Nothing of the engine is used: a query's text becomes SPARQL by replacing words.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,10 @@ class Window:
         every = (at + self.width for at in opens)
         return [close for close in every if times[0] <= close and close - self.width < times[-1]]
 
+    def closed_at(self, close: int) -> int:
+        """Return the time of a close or of a position."""
+        return int(STREAMS[self.stream][close - 1]["t"]) if self.counts else close
+
     def records(self, close: int) -> Sequence[Mapping[str, Any]]:
         """Return what is in the window of a close, or of a position."""
         every = STREAMS[self.stream]
@@ -52,14 +57,27 @@ class Window:
         return [record for record in every if close - self.width < record["t"] <= close]
 
 
-def problems(text: str, answers: Sequence[Answer]) -> list[str]:
-    """Return what is wrong with the answers of a query, but for approximate ones."""
-    return list(_Judge(text).problems(answers))
+def problems(text: str, answers: Sequence[Answer], until_ms: float = math.inf) -> list[str]:
+    """Return what is wrong with the answers of a query, but for approximate ones.
+
+    Only those at the closes before a time are judged, of which there must be all.
+    """
+    return list(_Judge(text, until_ms).problems(answers))
+
+
+def closes(text: str, until_ms: int) -> list[int]:
+    """Return the times of a query's answers before a time; none if it may leave some out."""
+    judge = _Judge(text, until_ms)
+    first = judge.windows[0]
+    if first.counts and judge.output != "RSTREAM":
+        return []
+    return [first.closed_at(close) for close in judge.closes]
 
 
 @dataclass(frozen=True)
 class _Judge:
     text: str
+    until_ms: float
 
     @property
     def windows(self) -> list[Window]:
@@ -79,9 +97,17 @@ class _Judge:
         found = re.search(r"REGISTER (\w+)", self.text)
         return found[1] if found else "RSTREAM"
 
+    @property
+    def closes(self) -> list[int]:
+        """Return the closes before the judge's time, or the positions."""
+        at = self.windows[0].closed_at
+        every = {close for window in self.windows for close in window.closes()}
+        return sorted(close for close in every if at(close) < self.until_ms)
+
     def problems(self, answers: Sequence[Answer]) -> Iterator[str]:
         """Return what is wrong with a query's answers, of which there must be all."""
-        closes = sorted({close for window in self.windows for close in window.closes()})
+        closes = self.closes
+        answers = [answer for answer in answers if answer.closes_ms < self.until_ms]
         counts = self.windows[0].counts
         found = {
             (answer.window + 1) * self.windows[0].step if counts else answer.closes_ms: answer

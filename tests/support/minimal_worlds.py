@@ -106,9 +106,10 @@ def queries(file: str) -> list[Query]:
     return [Query(name, PREFIX + text) for name, text in found]
 
 
-def lines(name: str) -> bytes:
-    """Return a stream's records as lines of JSON."""
-    return b"".join(json.dumps(record).encode() + b"\n" for record in STREAMS[name])
+def lines(name: str, until_ms: int | None = None) -> bytes:
+    """Return a stream's records as lines of JSON, all or those up to a time."""
+    records = [each for each in STREAMS[name] if until_ms is None or each["t"] <= until_ms]
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
 
 def stream_table(name: str, connector: str, format_: str = "", **options: object) -> str:

@@ -32,7 +32,6 @@ time = "time_ms"
 key = "http://example.org/user/{{subject}}"
 properties = {{ ":followers" = {{ field = "value", datatype = "xsd:integer" }} }}
 [services.":people".refresh]
-n = 2
 items = 2
 """
 

@@ -75,7 +75,7 @@ class World:
 
 @contextmanager
 def serving(
-    world: World, *more: str, keeps: bool = True, runtime: str = "local", **variables: str
+    folder: Path, *more: str, keeps: bool = True, runtime: str = "local", **variables: str
 ) -> Iterator[tuple[subprocess.Popen[str], Client]]:
     command = [
         sys.executable,
@@ -91,7 +91,7 @@ def serving(
     command += ["--listen", "0", *(("--state", "state") if keeps else ())]
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     child = subprocess.Popen(
-        command, cwd=world.folder, env=surroundings, stderr=subprocess.PIPE, text=True
+        command, cwd=folder, env=surroundings, stderr=subprocess.PIPE, text=True
     )
     try:
         assert child.stderr is not None

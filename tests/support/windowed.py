@@ -27,7 +27,7 @@ from rspql.compiler import compile_query
 from rspql.plan import RemotePart, TopKPlan, WindowedPlan
 from rspql.printer import inside_text, query_text
 from tests.support.fed import Fed
-from tests.support.worlds import NS, with_policy
+from tests.support.worlds import NOBODY, NS, with_optional
 
 PREFIX = f"PREFIX : <{NS}>\n"
 
@@ -49,8 +49,8 @@ solutions = "many"
 [services."http://example.org/people".refresh]
 {policy}
 items = {items}
-requests = {requests}
-deadline = "5s"
+{requests}
+{deadline}
 {graphs}
 """
 _PROPERTIES = (
@@ -66,15 +66,13 @@ def catalog(**changes: object) -> Catalog:
         "arrivals": "all",
         "start": "",
         "folder": "events",
-        "endpoint": "http://127.0.0.1:9/query",
-        "policy": None,
+        "endpoint": NOBODY,
         "items": 99,
-        "requests": 9,
         "load": "",
         "graphs": "",
         "properties": _PROPERTIES,
     }
-    text = CATALOG.format(**with_policy({**values, **changes}))
+    text = CATALOG.format(**with_optional({**values, **changes}))
     return Catalog.parse(text, file=Path("catalog.toml"), variables={})
 
 

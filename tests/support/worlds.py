@@ -48,10 +48,17 @@ endpoint = "{endpoint}"
 [services."http://example.org/people".refresh]
 {policy}
 n = {n}
-refill = {refill}
+{refill}
 items = {items}
-requests = {requests}
-deadline = "{deadline}"
+{requests}
+{deadline}
+"""
+_OPTIONAL = ("policy", "refill", "requests", "deadline")
+"""Keys that a catalog has only if a test sets them."""
+NOBODY = "http://127.0.0.1:9/query"
+"""Endpoint of tests whose remote is in memory."""
+_OF_A_SERVER = """
+deadline = "5s"
 """
 
 
@@ -62,24 +69,28 @@ def catalog_text(**changes: object) -> str:
         "start": "",
         "path": "events",
         "options": "",
-        "endpoint": "http://127.0.0.1:9/query",
+        "endpoint": NOBODY,
         "service": "",
-        "deadline": "5s",
-        "policy": None,
         "n": 2,
-        "refill": "false",
         "items": 3,
-        "requests": 3,
     }
-    return CATALOG.format(**with_policy({**values, **changes}))
+    return CATALOG.format(**with_optional({**values, **changes}))
 
 
-def with_policy(values: Mapping[str, object]) -> dict[str, object]:
-    """Return a catalog's values with the line that names the policy: none for None,
-    which is the default policy.
-    """
-    policy = values.get("policy")
-    return {**values, "policy": "" if policy is None else f'policy = "{policy}"'}
+def with_optional(values: Mapping[str, object]) -> dict[str, object]:
+    """Return a catalog's values with a line for each of the keys that may be left out."""
+    lines = {name: _line(name, values.get(name)) for name in _OPTIONAL}
+    if values.get("endpoint", NOBODY) != NOBODY and not lines["deadline"]:
+        lines["deadline"] = _OF_A_SERVER
+    return {**values, **lines}
+
+
+def _line(name: str, value: object) -> str:
+    """Return a line of a catalog; none for None, which is the default."""
+    if value is None:
+        return ""
+    quoted = isinstance(value, str) and value not in ("true", "false")
+    return f'{name} = "{value}"' if quoted else f"{name} = {value}"
 
 
 def query_text(**changes: object) -> str:

@@ -41,8 +41,9 @@ class Client:
     """Client of the service at an address; ``token`` is needed only if the service requires one.
 
     docs/serve.md describes the documents. Raises :class:`ServiceError` if the service refuses a
-    request, and the errors of ``requests`` if it cannot be reached. ``sleep`` is called between
-    attempts to reconnect a stream.
+    request, and the errors of ``requests`` if it cannot be reached. Requests beyond the service's
+    rate are sent again when it allows them, unless that takes longer than ``timeout``. ``sleep`` is
+    called between attempts, also to reconnect a stream.
     """
 
     def __init__(
@@ -151,18 +152,19 @@ class Client:
             **({} if text is None else {"Content-Type": "application/sparql-query"}),
             **more.pop("headers", {}),
         }
-        reply = self._session.request(
-            method, self.url + path, data=body, headers=headers, timeout=self._timeout, **more
-        )
-        if reply.ok:
-            return reply
-        with reply:
-            is_problem = reply.headers.get("Content-Type", "").startswith(
-                "application/problem+json"
+        left = self._timeout
+        while True:
+            reply = self._session.request(
+                method, self.url + path, data=body, headers=headers, timeout=self._timeout, **more
             )
-            raise ServiceError(
-                reply.json() if is_problem else {"title": f"HTTP {reply.status_code}"}
-            )
+            if reply.ok:
+                return reply
+            with reply:
+                pause = _pause(reply)
+                if pause is None or pause > left:
+                    raise ServiceError(_problem(reply))
+            left -= pause
+            self._sleep(pause)
 
     def close(self) -> None:
         """Close the connections."""
@@ -178,6 +180,19 @@ class Client:
         at: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _pause(reply: requests.Response) -> float | None:
+    """Return the seconds after which a request may be sent again; None if it was not too early."""
+    told = reply.headers.get("Retry-After", "")
+    return float(told) if reply.status_code == 429 and told.isdecimal() else None
+
+
+def _problem(reply: requests.Response) -> Document:
+    if reply.headers.get("Content-Type", "").startswith("application/problem+json"):
+        document: Document = reply.json()
+        return document
+    return {"title": f"HTTP {reply.status_code}"}
 
 
 def _path(id: str, *more: str) -> str:

@@ -80,8 +80,9 @@ def test_nothing_is_said_of_a_query_after_its_removal(events: Path) -> None:
 
         def answer(self, seen: AnswerSeen) -> None:
             if self.going is None:
-                self.going = threading.Thread(target=query.stop)
-                self.going.start()
+                going = threading.Thread(target=query.stop)
+                going.start()
+                self.going = going
                 until(lambda: made.queries == [])
             self.said.append("answer")
 

@@ -79,6 +79,9 @@ def test_k_and_n_are_the_query_s_and_the_catalog_s_unless_given(
         )
         return [(each["k"], each["n"]) for each in found]
 
+    assert cells() == [(3, 10)]
+    catalog = Path(recording[1]) / "catalog.toml"
+    catalog.write_text(catalog.read_text("utf-8") + "n = 2\n", "utf-8")
     assert cells() == [(3, 2)]
     assert cells("-k", "1,2", "-n", "0", "5") == [(1, 0), (1, 5), (2, 0), (2, 5)]
 

@@ -23,7 +23,7 @@ from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
 from tests.support.markers import THOROUGH
 from tests.support.single_query import ContinuousQuery
-from tests.support.worlds import NS, STREAM, TableRemote, user_term, with_policy
+from tests.support.worlds import NS, STREAM, TableRemote, user_term, with_optional
 
 USERS = "abcdef"
 SPAN = 40
@@ -105,7 +105,7 @@ class Shape:
             **{name: getattr(self, name) for name in ("width", "slide", "k")},
         )
         catalog = CATALOG.format(
-            **with_policy({"policy": self.policy, "n": self.n, "items": self.items})
+            **with_optional({"policy": self.policy, "n": self.n, "items": self.items})
         )
         found = bind_query(text, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
         assert isinstance(found, BoundQuery), found.reason

@@ -29,7 +29,7 @@ from rspql.diagnostics import QueryError
 from tests.support.disks import quick_folder
 from tests.support.queries.aggregated import CATALOG, SPAN, Post, Shape, decoded, plain, shapes
 from tests.support.queries.twins import Twins
-from tests.support.worlds import NS, STREAM, with_policy
+from tests.support.worlds import NS, STREAM, with_optional
 
 
 @pytest.fixture(autouse=True)
@@ -199,7 +199,7 @@ def catalog(path: Path, keys: str = "executors", **changes: object) -> Catalog:
         **changes,
     }
     text = CATALOG.format(
-        **{"arrivals": f'distinct"\nbuckets = 3\nkeys = "{keys}', **with_policy(values)}
+        **{"arrivals": f'distinct"\nbuckets = 3\nkeys = "{keys}', **with_optional(values)}
     )
     return Catalog.parse(
         text.replace('"events"', f'"{path}"'), file=Path("catalog.toml"), variables={}

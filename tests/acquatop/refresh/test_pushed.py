@@ -134,6 +134,8 @@ def test_it_is_said_that_it_is_chosen() -> None:
     with pytest.raises(
         CatalogError, match='n = "auto" is found from what has to be refilled: leave "refill" out'
     ):
-        Catalog.parse(catalog_text(n='"auto"'), file=Path("catalog.toml"), variables={})
+        Catalog.parse(
+            catalog_text(n='"auto"', refill="false"), file=Path("catalog.toml"), variables={}
+        )
     with pytest.raises(CatalogError, match='"n" must be a whole number'):
         Catalog.parse(catalog_text(n='"some"'), file=Path("catalog.toml"), variables={})

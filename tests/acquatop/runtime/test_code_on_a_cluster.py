@@ -189,7 +189,7 @@ def test_a_service_works_on_the_cluster_of_its_catalog(
     table = spark_table(cluster.url, CODE, QUICKLY, HERE, ONE)
     (tmp_path / "catalog.toml").write_text((world / "bare.toml").read_text() + table)
     before = cluster.files("stderr")
-    with serving(service, runtime="spark") as (child, client):
+    with serving(service.folder, runtime="spark") as (child, client):
         query = client.register(QUERIES[NAME], NAME)
         stream = client.stream(query["id"])
         for expected in right[:3]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from acquatop.errors import EnvironmentProblem
@@ -18,18 +18,19 @@ from tests.support.crash.world import People
 
 def in_process(point: Point) -> LivesOn:
     """Die at a point without a process: from there on nothing can be done that anyone could see."""
+    return lambda life: strikes(point, life.live)
 
-    def live(life: Life) -> bool:
-        reaper = Reaper(point)
-        with reaper.at_work():
-            try:
-                life.live()
-            except (Killed, EnvironmentProblem):
-                if not reaper.has_struck:
-                    raise
-        return reaper.has_struck
 
-    return live
+def strikes(point: Point, live: Callable[[], object]) -> bool:
+    """Live, and die at a point; return False if the life has come to its end before."""
+    reaper = Reaper(point)
+    with reaper.at_work():
+        try:
+            live()
+        except (Killed, EnvironmentProblem):
+            if not reaper.has_struck:
+                raise
+    return reaper.has_struck
 
 
 @dataclass

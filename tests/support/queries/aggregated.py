@@ -25,7 +25,7 @@ from replica.store import ReplicaStore, Solution
 from rspql.scoring import vectorise_condition
 from tests.support.rspql.meaning import Rows, meant
 from tests.support.single_query import ContinuousQuery
-from tests.support.worlds import NS, STREAM, XSD, integer, with_policy
+from tests.support.worlds import NS, STREAM, XSD, integer, with_optional
 
 SPAN = 40
 
@@ -53,8 +53,6 @@ endpoint = "http://127.0.0.1:9/query"
 {policy}
 n = {n}
 items = {items}
-requests = 9
-deadline = "5s"
 """
 
 
@@ -239,7 +237,7 @@ class Shape:
             "n": self.n,
             "items": self.items,
         }
-        text = CATALOG.format(**with_policy(values))
+        text = CATALOG.format(**with_optional(values))
         return Catalog.parse(text, file=Path("catalog.toml"), variables={})
 
     def bind(self) -> BoundQuery:

@@ -41,7 +41,7 @@ def test_nobody_waits_for_a_registration_that_waits_for_a_remote(
         endpoint = f"http://127.0.0.1:{remote.getsockname()[1]}/query"
         (tmp_path / "catalog.toml").write_text(catalog_text(endpoint=endpoint))
         files = ("first.rspql", "second.rspql", "third.rspql")
-        with serving(world, *files, keeps=state) as (child, client):
+        with serving(world.folder, *files, keeps=state) as (child, client):
             url = client.url
             slow = pool.submit(
                 requests.post, url + "/queries", query_text(), headers=RSPQL, timeout=100
@@ -89,7 +89,7 @@ def test_a_service_ends_while_a_registration_waits_for_a_remote(tmp_path: Path) 
     with hanging() as remote, ThreadPoolExecutor(1) as pool:
         endpoint = f"http://127.0.0.1:{remote.getsockname()[1]}/query"
         (tmp_path / "catalog.toml").write_text(catalog_text(endpoint=endpoint))
-        with serving(world) as (child, client):
+        with serving(world.folder) as (child, client):
             url = client.url + "/queries"
             slow = pool.submit(requests.post, url, query_text(), headers=RSPQL, timeout=100)
             connection, _ = remote.accept()

@@ -219,10 +219,10 @@ def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was
     world: World,
 ) -> None:
     (world.folder / "first.rspql").write_text(QUERY)
-    with serving(world, "first.rspql") as (child, client):
+    with serving(world.folder, "first.rspql") as (child, client):
         assert client.register(QUERY, name="second")["id"] == "second"
         client.pause("second")
-        with pytest.raises(AssertionError, match="is in use by process"), serving(world):
+        with pytest.raises(AssertionError, match="is in use by process"), serving(world.folder):
             pass
         world.events(30)
         reading = client.stream("first")
@@ -231,7 +231,10 @@ def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was
         child.wait()
     world.events(30)
     token = "a token from the environment"
-    with serving(world, "first.rspql", "--log", "log", ACQUATOP_TOKEN=token) as (child, client):
+    with serving(world.folder, "first.rspql", "--log", "log", ACQUATOP_TOKEN=token) as (
+        child,
+        client,
+    ):
         assert [(each["id"], each["state"]) for each in client.queries()] == [
             ("first", "running"),
             ("second", "paused"),
@@ -256,7 +259,7 @@ def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was
 @pytest.mark.slow
 def test_bad_items_are_said_at_once_and_shown_while_there_is_no_answer(world: World) -> None:
     (world.folder / "first.rspql").write_text(QUERY)
-    with serving(world, "first.rspql") as (child, client):
+    with serving(world.folder, "first.rspql") as (child, client):
         (world.folder / "events").write_bytes(b"{\n")
         assert child.stderr is not None
         said = (

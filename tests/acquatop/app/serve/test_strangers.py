@@ -36,7 +36,7 @@ class Served:
 
 @contextmanager
 def served(folder: Path, *more: str) -> Iterator[Served]:
-    with serving(World(folder), "--log", "log", *more) as (child, client):
+    with serving(World(folder).folder, "--log", "log", *more) as (child, client):
         yield Served(client.url, child.pid, folder)
 
 
