@@ -49,6 +49,11 @@ class AggregateColumns:
         """Stream variables of the kept aggregates, each once."""
         return list(dict.fromkeys(of for _, of in self._kept if of is not None))
 
+    @property
+    def whole(self) -> list[bool]:
+        """For each of these variables, True if its values are integers."""
+        return [self._datatypes[of] == XSD + "integer" for of in self.variables]
+
     def numbers(self, name: str, kept: Columnwise) -> FloatArray:
         """Return one of the query's aggregates, computed from those kept; NaN for an error."""
         column = self._columns[name]
