@@ -17,7 +17,6 @@ from rspql import ast
 from rspql.scoring import (
     ConditionFunction,
     FunctionRegistry,
-    to_sparql,
     variables_in,
     vectorise_condition,
 )
@@ -53,7 +52,7 @@ class StreamFilter:
         self._functions = functions
         self._datatypes = datatypes
         self._in_doubles = vectorise_condition(condition, functions, datatypes)
-        self._exactly = to_sparql(condition, functions)
+        self._condition = condition
         doubtful = _doubtful(condition)
         self._is_doubtful: ConditionFunction | None = None
         if doubtful is not None:
@@ -68,11 +67,11 @@ class StreamFilter:
         }
         found = self._in_doubles(columns)
         at = self._undecided(columns)
-        if not len(at) or self._exactly is None:
+        if not len(at):
             return found
         found = found.copy()
         found[at] = [
-            holds(self._exactly, row, self._functions) for row in self._rows(values, pa.array(at))
+            holds(self._condition, row, self._functions) for row in self._rows(values, pa.array(at))
         ]
         return found
 

@@ -71,7 +71,9 @@ def number_of(literal: ast.Literal) -> Number | None:
 def evaluate(
     expression: ast.Expression, variables: Mapping[str, Number | None], functions: FunctionRegistry
 ) -> Value:
-    """Return the value of an expression that has only functions of SPARQL and of their own IRIs.
+    """Return the value of an expression.
+
+    Functions that are no SPARQL are written out, or called with the nearest doubles.
 
     >>> tenth = Number(Fraction(1, 10), DECIMAL)
     >>> x = ast.Variable("x")
@@ -136,10 +138,14 @@ def _called(call: ast.Call, parts: tuple[Value, ...], functions: FunctionRegistr
     if isinstance(call.function, str) and call.function in _ROUND:
         return _rounded(call.function, numbers[0])
     function = functions.find(call.function)
-    if function is None:
+    if function is None or not function.takes(len(numbers)):
         return None
+    if function.expand is not None:
+        given = {str(at): number for at, number in enumerate(numbers)}
+        return evaluate(function.expand(*map(ast.Variable, given)), given, functions)
     with np.errstate(all="ignore"):
-        result = float(function.apply(*(np.array([float(each.value)]) for each in numbers))[0])
+        values = (np.array([_converted(each, DOUBLE)]) for each in numbers)
+        result = float(function.apply(*values)[0])
     return None if math.isnan(result) else Number(result, DOUBLE)
 
 
