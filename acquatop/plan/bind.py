@@ -308,7 +308,7 @@ def _bind(
             bound = _bind_topk(plan, catalog, text, file, name)
             if isinstance(bound, BoundQuery):
                 return bound
-            windowed = plan.in_doubles if _has_numbers(plan, catalog) else plan.windowed
+            windowed = plan.in_digits if _has_numbers(plan, catalog) else plan.windowed
             return replace(
                 bind_windowed(windowed, catalog, text=text, file=file, name=name), reason=bound
             )
@@ -340,7 +340,7 @@ def bind_windowed(
     """
     found: list[Diagnostic] = []
     windows = tuple(_window(window, catalog, found) for window in plan.windows)
-    remotes = tuple(_remote(part, catalog, found) for part in plan.remotes)
+    remotes = tuple(_remote(part, catalog, found) for part in plan.evaluated.remotes)
     named = (*plan.query.default_graphs, *plan.query.named_graphs)
     graphs = tuple(
         _graph(iri, catalog, found) for iri in {iri.value: iri for iri in named}.values()
