@@ -6,12 +6,13 @@ from dataclasses import replace
 from functools import reduce
 
 from rspql import ast
+from rspql.diagnostics import Diagnostic
 from rspql.passes.exact_calls import ExactCalls
 from rspql.passes.push_filters import conjuncts
 from rspql.passes.recognise_topk import written_out
 from rspql.passes.split_sources import Sources
 from rspql.scope import used_in, visible
-from rspql.scoring import FunctionRegistry, to_sparql
+from rspql.scoring import FunctionRegistry, check_condition
 
 
 def filters_in_digits(
@@ -33,7 +34,9 @@ def filters_in_digits(
         names = set(used_in(part))
         if names and names <= in_service - in_window:
             return part
-        return part if to_sparql(part, functions, doubles=True) is None else calls.holds(part)
+        problems: list[Diagnostic] = []
+        check_condition(part, problems, functions=functions)
+        return part if problems else calls.holds(part)
 
     def change(node: ast.Node) -> ast.Node:
         if not isinstance(node, ast.Filter):
