@@ -121,6 +121,12 @@ class Matcher:
             self._check_aggregated(self._aggregate, found)
         self._check_filters(found)
 
+    @property
+    def has_numbers(self) -> bool:
+        """True if the values in the score or the aggregates, and those in filters, are numbers."""
+        filtered = (name for each in self._conditions for name in variables_in(each))
+        return all(map(self._is_number, (*self._numbers, *filtered)))
+
     def _check_aggregated(self, aggregate: Aggregation, found: list[Diagnostic]) -> None:
         for column in aggregate.columns:
             function = column.function.upper()

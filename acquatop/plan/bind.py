@@ -321,9 +321,7 @@ def _has_numbers(plan: TopKPlan, catalog: Catalog) -> bool:
     stream = catalog.streams.get(plan.window.stream.value)
     if stream is None:
         return False
-    found: list[Diagnostic] = []
-    Matcher(plan, stream.mapping, arrivals=stream.arrivals).check(found)
-    return not found
+    return Matcher(plan, stream.mapping, arrivals=stream.arrivals).has_numbers
 
 
 def bind_windowed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import Generic, TypeVar
 
 import numpy as np
 from pyoxigraph import Literal, NamedNode
@@ -17,7 +18,9 @@ from rspql.scoring.exact import Evaluate, Number, Value, compiled, number_of, te
 from rspql.scoring.order_keys import nearest_double, rest_of
 
 _REMEMBERED = 1 << 14
-"""Number of values that are remembered: a solution is in several windows, and has several keys."""
+"""Number of results after which those are forgotten that have not been asked for again."""
+
+T = TypeVar("T")
 
 
 def computed_functions(
@@ -32,8 +35,29 @@ def computed_functions(
     return found
 
 
+class _Remembered(Generic[T]):
+    """Results by terms: a solution is in several windows, and is asked for several keys."""
+
+    def __init__(self) -> None:
+        self._new: dict[tuple[Term, ...], T] = {}
+        self._old: dict[tuple[Term, ...], T] = {}
+
+    def __reduce__(self) -> tuple[type[_Remembered[T]], tuple[()]]:
+        return type(self), ()
+
+    def of(self, terms: tuple[Term, ...], compute: Callable[[tuple[Term, ...]], T]) -> T:
+        """Return the result for terms, computed unless it is remembered."""
+        if terms in self._new:
+            return self._new[terms]
+        result = self._old[terms] if terms in self._old else compute(terms)
+        if len(self._new) >= _REMEMBERED:
+            self._old, self._new = self._new, {}
+        self._new[terms] = result
+        return result
+
+
 class _Values:
-    """Values of an expression for terms, remembered."""
+    """Values of an expression for terms."""
 
     def __init__(
         self, names: tuple[str, ...], expression: ast.Expression, functions: FunctionRegistry
@@ -42,18 +66,14 @@ class _Values:
         self._expression = expression
         self._functions = functions
         self._run: Evaluate | None = None
-        self._known: dict[tuple[Term, ...], Value] = {}
+        self._known = _Remembered[Value]()
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_run": None, "_known": {}}
+        return {**self.__dict__, "_run": None}
 
     def of(self, terms: tuple[Term, ...]) -> Value:
         """Return the value for the variables' terms."""
-        if terms not in self._known:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[terms] = self._computed(terms)
-        return self._known[terms]
+        return self._known.of(terms, self._computed)
 
     def _computed(self, terms: tuple[Term, ...]) -> Value:
         if self._run is None:
@@ -67,8 +87,12 @@ class _Function:
     def __init__(self, kind: ComputedKind, values: _Values) -> None:
         self._kind = kind
         self._values = values
+        self._known = _Remembered[Term | None]()
 
     def __call__(self, *terms: Term) -> Term | None:
+        return self._known.of(terms, self._result)
+
+    def _result(self, terms: tuple[Term, ...]) -> Term | None:
         value = self._values.of(terms)
         if self._kind == "holds":
             holds = truth(value)
