@@ -216,7 +216,7 @@ class Fed:
 
 
 @pytest.mark.parametrize("road", ROADS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(cancelling(), st.sampled_from(list(SCORES)), st.integers(0, 12))
 def test_sums_are_right_if_they_are_called_exact(
     road: str, events: list[Event], score: str, cut: int
