@@ -11,7 +11,8 @@ from rspql.parser import parse
 from rspql.passes.analyse_score import analyse_score
 from rspql.passes.check_names import check_names
 from rspql.passes.check_windows import check_windows
-from rspql.passes.filters_in_doubles import filters_in_doubles
+from rspql.passes.exact_calls import ExactCalls
+from rspql.passes.filters_in_digits import filters_in_digits
 from rspql.passes.nest_groups import nest_groups
 from rspql.passes.normalise import normalise
 from rspql.passes.not_incremental import NotIncremental
@@ -77,16 +78,23 @@ def analyse(
     reason = None if isinstance(recognised, Ranking) else recognised
     directions: dict[str, Direction] = {}
     if not any(each.is_error for each in found):
-        windowed = plan_windowed(normal, sources, ranking, _output(query), functions)
+        output = _output(query)
+        windowed = plan_windowed(normal, sources, ranking, output, functions)
+        if ranking is not None:
+            exact = plan_windowed(
+                normal, sources, ranking, output, functions, calls=ExactCalls(functions)
+            )
+            windowed = replace(windowed, exact=exact if exact.computed else None)
         plan = windowed
         if ranking is not None:
             try:
                 plan = plan_incremental(normal, sources, ranking, windowed, functions, found)
-                alike = filters_in_doubles(normal, sources, functions)
-                in_doubles = plan_windowed(
-                    *alike, ranking, _output(query), functions, is_numeric=True
+                calls = ExactCalls(functions)
+                alike = filters_in_digits(normal, sources, functions, calls)
+                in_digits = plan_windowed(
+                    *alike, ranking, output, functions, calls=calls, is_numeric=True
                 )
-                plan = replace(plan, in_doubles=in_doubles)
+                plan = replace(plan, in_digits=in_digits)
             except NotIncremental as refusal:
                 reason = refusal.reason
             if ranking.expression is not None and not any(each.is_error for each in found):

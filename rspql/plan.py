@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from rspql.ast import Expression, Group, Iri, Query, ServicePattern, TriplePattern
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry, Interval
@@ -123,12 +124,30 @@ class RemotePart:
     key_source: Group | None
 
 
+ComputedKind = Literal["rank", "rest", "value", "holds"]
+"""Result of a computation in exact digits.
+
+That is the nearest double, a text for the digits that it lacks, a literal, or a truth value.
+"""
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Computation of an expression in exact digits, with the values of variables as arguments."""
+
+    kind: ComputedKind
+    names: tuple[str, ...]
+    expression: Expression
+
+
 @dataclass(frozen=True)
 class WindowedPlan:
     """Plan of a query that a SPARQL engine evaluates anew at every window close.
 
     In ``query`` each WINDOW pattern is a GRAPH pattern on the window's name. The SERVICE patterns
-    are still in it; those equal to a part's ``pattern`` are answered by that part.
+    are still in it; those equal to a part's ``pattern`` are answered by that part. It may call
+    functions of the engine for what is ``computed`` in exact digits, by IRI. If the query is plain
+    SPARQL, ``exact`` is the plan of the same query with such calls, if it needs any.
     """
 
     name: str | None
@@ -138,6 +157,13 @@ class WindowedPlan:
     remotes: tuple[RemotePart, ...]
     score_variable: str | None = None
     functions: FunctionRegistry = field(default=DEFAULT_FUNCTIONS, compare=False, repr=False)
+    computed: Mapping[str, Computed] = field(default_factory=dict, hash=False)
+    exact: WindowedPlan | None = field(default=None, repr=False)
+
+    @property
+    def evaluated(self) -> WindowedPlan:
+        """Plan that an engine evaluates: the one with all digits."""
+        return self.exact or self
 
 
 @dataclass(frozen=True)
@@ -149,7 +175,7 @@ class TopKPlan:
     Without a ``service`` nothing is joined: there are no ``join_variables``, and the score needs
     the stream alone. With an ``aggregate``, the rows to join and score are not the pattern's
     solutions but one row per key, with the key (the join variable) and the columns. ``windowed`` is
-    the slower plan, valid for values of any kind. ``in_doubles`` is the slower plan with the same
+    the slower plan, valid for values of any kind. ``in_digits`` is the slower plan with the same
     arithmetic, valid if the stream's values in the score and the filters are numbers.
     """
 
@@ -167,7 +193,7 @@ class TopKPlan:
     offset: int
     projection: tuple[str, ...]
     windowed: WindowedPlan
-    in_doubles: WindowedPlan
+    in_digits: WindowedPlan
 
 
 Plan = TopKPlan | WindowedPlan

@@ -10,7 +10,7 @@ from rdflib.term import Identifier
 from acquatop.ingest.terms import datatype_of, from_ast, score_literal, to_ast, to_rdflib
 from rspql import ast
 from rspql.plan import TopKPlan
-from rspql.scoring import result_type, to_sparql, type_of_value, variables_in
+from rspql.scoring import result_type, type_of_value, variables_in
 from rspql.scoring.exact import Number, evaluate, number_of, text_of
 
 Bindings = Mapping[str, Identifier]
@@ -18,6 +18,7 @@ Bindings = Mapping[str, Identifier]
 
 _REMEMBERED = 1 << 14
 """Number of scores whose digits are remembered."""
+_NONE: Mapping[str, Fraction] = {}
 
 
 class Rendering:
@@ -26,7 +27,7 @@ class Rendering:
     def __init__(self, plan: TopKPlan) -> None:
         self._plan = plan
         self._in_score = tuple(variables_in(plan.score.expression))
-        self._decimals: dict[frozenset[tuple[str, str]], str | None] = {}
+        self._decimals: dict[frozenset[tuple[str, str | Fraction]], str | None] = {}
         self._score_types: dict[frozenset[tuple[str, str]], str | None] = {}
 
     def score_of(self, merit: float) -> float:
@@ -34,21 +35,31 @@ class Rendering:
         # Adding zero turns -0.0, which negation can leave, into 0.0.
         return (merit if self._plan.score.descending else -merit) + 0.0
 
-    def bindings(self, terms: Mapping[str, str], score: float) -> dict[str, Identifier]:
-        """Return the selected variables of a solution, from the N-Triples terms that it binds."""
-        shown = {name: self._term(name, terms, score) for name in self._plan.projection}
+    def bindings(
+        self, terms: Mapping[str, str], score: float, ratios: Mapping[str, Fraction] = _NONE
+    ) -> dict[str, Identifier]:
+        """Return the selected variables of a solution, from the N-Triples terms that it binds.
+
+        ``ratios`` are those of its decimals whose terms may be cut off.
+        """
+        shown = {name: self._term(name, terms, score, ratios) for name in self._plan.projection}
         return {name: term for name, term in shown.items() if term is not None}
 
-    def _term(self, name: str, terms: Mapping[str, str], score: float) -> Identifier | None:
+    def _term(
+        self, name: str, terms: Mapping[str, str], score: float, ratios: Mapping[str, Fraction]
+    ) -> Identifier | None:
         if name == self._plan.score.variable:
-            return self._score_term(terms, score)
+            return self._score_term(terms, score, ratios)
         return to_rdflib(terms[name]) if name in terms else None
 
-    def _score_term(self, terms: Mapping[str, str], score: float) -> Identifier:
+    def _score_term(
+        self, terms: Mapping[str, str], score: float, ratios: Mapping[str, Fraction]
+    ) -> Identifier:
         datatype = self._score_type(terms)
         if datatype != ast.XSD + "decimal":
             return score_literal(score, datatype)
-        used = frozenset((name, terms[name]) for name in self._in_score if name in terms)
+        known: dict[str, str | Fraction] = {**terms, **ratios}
+        used = frozenset((name, known[name]) for name in self._in_score if name in known)
         if used not in self._decimals:
             if len(self._decimals) >= _REMEMBERED:
                 self._decimals.clear()
@@ -56,15 +67,11 @@ class Rendering:
         found = self._decimals[used]
         return score_literal(score, datatype) if found is None else to_rdflib(found)
 
-    def _decimal(self, terms: Mapping[str, str]) -> str | None:
-        """Return a score with all its digits; None if it is no decimal."""
+    def _decimal(self, values: Mapping[str, str | Fraction]) -> str | None:
+        """Return a score with all its digits, from terms and ratios; None if it is no decimal."""
         score = self._plan.score
-        plain = to_sparql(score.expression, score.functions)
-        if plain is None:
-            return None
-        named = ((name, to_ast(term)) for name, term in terms.items())
-        numbers = {name: number_of(each) for name, each in named if isinstance(each, ast.Literal)}
-        value = evaluate(plain, numbers, score.functions)
+        numbers = {name: _number(value) for name, value in values.items()}
+        value = evaluate(score.expression, numbers, score.functions)
         if not isinstance(value, Number) or not isinstance(value.value, Fraction):
             return None
         return from_ast(ast.Literal(text_of(value.value), ast.XSD + "decimal"))
@@ -86,3 +93,10 @@ class Rendering:
         named = ((name, to_ast(terms[name])) for name, _ in types)
         literals = {name: each for name, each in named if isinstance(each, ast.Literal)}
         return type_of_value(score.expression, literals, score.functions)
+
+
+def _number(value: str | Fraction) -> Number | None:
+    if isinstance(value, Fraction):
+        return Number(value, ast.XSD + "decimal")
+    term = to_ast(value)
+    return number_of(term) if isinstance(term, ast.Literal) else None

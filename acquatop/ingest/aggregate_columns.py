@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -49,6 +50,11 @@ class AggregateColumns:
         """Stream variables of the kept aggregates, each once."""
         return list(dict.fromkeys(of for _, of in self._kept if of is not None))
 
+    @property
+    def whole(self) -> list[bool]:
+        """For each of these variables, True if its values are integers."""
+        return [self._datatypes[of] == XSD + "integer" for of in self.variables]
+
     def numbers(self, name: str, kept: Columnwise) -> FloatArray:
         """Return one of the query's aggregates, computed from those kept; NaN for an error."""
         column = self._columns[name]
@@ -66,6 +72,16 @@ class AggregateColumns:
             name: (kept[self._place(column)], np.maximum(kept[0], 1))
             for name, column in self._columns.items()
             if column.function == "avg" and self._is_whole(column)
+        }
+
+    def averages(self, kept: Columnwise, at: int) -> dict[str, Fraction]:
+        """Return the averages of integers of one key, by variable."""
+        averaged = (name for name, each in self._columns.items() if each.function == "avg")
+        return {
+            name: Fraction(int(total), int(kept[0][at]))
+            for name in averaged
+            if self._is_whole(self._columns[name])
+            and abs(total := kept[self._place(self._columns[name])][at]) < _INTEGERS
         }
 
     def greatest(self, kept: Columnwise) -> dict[str, tuple[float, float]]:

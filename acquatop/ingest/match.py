@@ -121,6 +121,12 @@ class Matcher:
             self._check_aggregated(self._aggregate, found)
         self._check_filters(found)
 
+    @property
+    def has_numbers(self) -> bool:
+        """True if the values in the score or the aggregates, and those in filters, are numbers."""
+        filtered = (name for each in self._conditions for name in variables_in(each))
+        return all(map(self._is_number, (*self._numbers, *filtered)))
+
     def _check_aggregated(self, aggregate: Aggregation, found: list[Diagnostic]) -> None:
         for column in aggregate.columns:
             function = column.function.upper()
@@ -220,6 +226,7 @@ class Matcher:
     def table(self, found: Found) -> pa.Table:
         """Return found records as the columns of solutions."""
         terms = [found.terms(name) for name in self._variables]
+        values_of = found.numbers if self._aggregate is None else found.addends
         identity = found.identities
         return pa.table(
             {
@@ -231,7 +238,7 @@ class Matcher:
                     term_column(name): term
                     for name, term in zip(self._variables, terms, strict=True)
                 },
-                **{number_column(name): pa.array(found.numbers(name)) for name in self._numbers},
+                **{number_column(name): pa.array(values_of(name)) for name in self._numbers},
             }
         )
 
@@ -395,6 +402,18 @@ class Found:
     def numbers(self, variable: str) -> FloatArray:
         """Return the values of a variable as numbers; NaN if a value is not a number."""
         return self.made(("numbers", variable), lambda: self._numbers(variable))
+
+    def addends(self, variable: str) -> AnyArray:
+        """Return the values of a variable that aggregates add up: integers with all their digits.
+
+        Doubles are as :meth:`numbers` returns them. A missing integer is zero: a record without one
+        does not match.
+        """
+        values = self._matcher._values(variable, self._records)
+        if not pa.types.is_integer(values.type):
+            return self.numbers(variable)
+        known = pc.fill_null(values, 0) if values.null_count else values
+        return np.asarray(known.to_numpy(), dtype=np.int64)
 
     def _numbers(self, variable: str) -> FloatArray:
         if self._matcher.is_subject(variable):

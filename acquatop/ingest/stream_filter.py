@@ -17,12 +17,11 @@ from rspql import ast
 from rspql.scoring import (
     ConditionFunction,
     FunctionRegistry,
-    to_sparql,
     variables_in,
     vectorise_condition,
 )
 from rspql.scoring.capacity import capacity
-from rspql.scoring.exact import Number, holds
+from rspql.scoring.exact import Number, compiled_condition
 from rspql.scoring.fold import operands, postorder
 
 _INTEGER = ast.XSD + "integer"
@@ -50,10 +49,9 @@ class StreamFilter:
         datatypes: Mapping[str, str],
     ) -> None:
         self.variables = tuple(variables_in(condition))
-        self._functions = functions
         self._datatypes = datatypes
         self._in_doubles = vectorise_condition(condition, functions, datatypes)
-        self._exactly = to_sparql(condition, functions)
+        self._exactly = compiled_condition(condition, functions)
         doubtful = _doubtful(condition)
         self._is_doubtful: ConditionFunction | None = None
         if doubtful is not None:
@@ -68,12 +66,10 @@ class StreamFilter:
         }
         found = self._in_doubles(columns)
         at = self._undecided(columns)
-        if not len(at) or self._exactly is None:
+        if not len(at):
             return found
         found = found.copy()
-        found[at] = [
-            holds(self._exactly, row, self._functions) for row in self._rows(values, pa.array(at))
-        ]
+        found[at] = [self._exactly(row) for row in self._rows(values, pa.array(at))]
         return found
 
     def _undecided(self, columns: Mapping[str, FloatArray]) -> IntArray:

@@ -313,7 +313,7 @@ def _bind(
             bound = _bind_topk(plan, catalog, text, file, name)
             if isinstance(bound, BoundQuery):
                 return bound
-            windowed = plan.in_doubles if _has_numbers(plan, catalog) else plan.windowed
+            windowed = plan.in_digits if _has_numbers(plan, catalog) else plan.windowed
             return replace(
                 bind_windowed(windowed, catalog, text=text, file=file, name=name), reason=bound
             )
@@ -326,9 +326,7 @@ def _has_numbers(plan: TopKPlan, catalog: Catalog) -> bool:
     stream = catalog.streams.get(plan.window.stream.value)
     if stream is None:
         return False
-    found: list[Diagnostic] = []
-    Matcher(plan, stream.mapping, arrivals=stream.arrivals).check(found)
-    return not found
+    return Matcher(plan, stream.mapping, arrivals=stream.arrivals).has_numbers
 
 
 def bind_windowed(
@@ -345,7 +343,7 @@ def bind_windowed(
     """
     found: list[Diagnostic] = []
     windows = tuple(_window(window, catalog, found) for window in plan.windows)
-    remotes = tuple(_remote(part, catalog, found) for part in plan.remotes)
+    remotes = tuple(_remote(part, catalog, found) for part in plan.evaluated.remotes)
     named = (*plan.query.default_graphs, *plan.query.named_graphs)
     graphs = tuple(
         _graph(iri, catalog, found) for iri in {iri.value: iri for iri in named}.values()

@@ -127,7 +127,9 @@ class Member(Generic[OperatorT]):
             bindings = self._shown.get(key)
             if bindings is None:
                 bindings = self._rendering.bindings(
-                    {**remote, **self.operator.terms(top.rows, at)}, score
+                    {**remote, **self.operator.terms(top.rows, at)},
+                    score,
+                    self.operator.ratios(top.rows, at),
                 )
                 self._shown.remember(key, bindings)
             yield Row(

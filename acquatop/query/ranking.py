@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sized
+from fractions import Fraction
 from typing import Protocol
 
 from acquatop.answer.expected_quality import ContentSample
@@ -24,6 +25,9 @@ class Ranked(Protocol):
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the N-Triples terms that the stream gives one of the best, by variable."""
+
+    def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
+        """Return the numbers of one of the best whose terms may lack digits, by variable."""
 
     def extents(self, window: int) -> Extents:
         """Return the sizes of the stream's numbers in a window, by variable."""

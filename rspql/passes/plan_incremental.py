@@ -74,7 +74,7 @@ def plan_incremental(
         offset=ranking.offset,
         projection=tuple(selected(query)),
         windowed=windowed,
-        in_doubles=windowed,
+        in_digits=windowed,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
+from rspql.passes.exact_calls import ExactCalls
 from rspql.passes.recognise_topk import Ranking
 from rspql.passes.split_sources import Sources, without_windows
 from rspql.plan import RemotePart, WindowedPlan
@@ -39,16 +40,18 @@ def plan_windowed(
     output: str,
     functions: FunctionRegistry,
     *,
+    calls: ExactCalls | None = None,
     is_numeric: bool = False,
 ) -> WindowedPlan:
     """Return the plan of a normalised query; ``ranking`` is that of a top-k query.
 
     Solutions of a top-k query are no results if their score is an error or not a number. With
-    ``is_numeric`` the score is a number even if it is a variable of the patterns.
+    ``is_numeric`` the score is a number even if it is a variable of the patterns. With ``calls``,
+    among which are those in the query, scores have all digits. Otherwise the query is plain SPARQL.
     """
     expand = expander(functions)
     remotes = tuple(_expanded(part, expand) for part in sources.remotes)
-    scored = _scored_only(query, ranking, functions, is_numeric) if ranking else query
+    scored = _scored_only(query, ranking, functions, calls, is_numeric) if ranking else query
     plain = _evaluable(ast.rewritten(without_windows(scored), expand))
     return WindowedPlan(
         name=query.registration.name.value if query.registration else None,
@@ -58,6 +61,7 @@ def plan_windowed(
         remotes=remotes,
         score_variable=ranking.variable if ranking else None,
         functions=functions,
+        computed={} if calls is None else calls.computed,
     )
 
 
@@ -83,14 +87,18 @@ def expander(functions: FunctionRegistry) -> Callable[[ast.Node], ast.Node]:
 
 
 def _scored_only(
-    query: ast.Query, ranking: Ranking, functions: FunctionRegistry, is_numeric: bool
+    query: ast.Query,
+    ranking: Ranking,
+    functions: FunctionRegistry,
+    calls: ExactCalls | None,
+    is_numeric: bool,
 ) -> ast.Query:
     """Return a top-k query that leaves out solutions whose score is an error or NaN.
 
     An ORDER BY on a variable bound by the patterns (text, or unbound) follows SPARQL, but NaN has
     no place in it either. An ORDER BY on groups follows SPARQL in all. Numeric scores that are
-    computed are ordered as doubles, as everywhere else. The selected score has SPARQL's own type if
-    that can be computed.
+    computed are ordered with all their digits with ``calls``, else as doubles. The selected score
+    has SPARQL's own type if that can be computed.
     """
     assert isinstance(query.form, ast.Select)
     assert query.where is not None
@@ -101,21 +109,21 @@ def _scored_only(
     if isinstance(ranking.expression, ast.Variable) and not is_numeric:
         return _without_nan(query, ranking.expression)
     rank = _fresh_variable("rank", query)
-    ranked = (
-        to_sparql(ranking.expression, functions, doubles=True)
-        if _is_arithmetic(ranking, functions)
-        else None
-    )
+    is_arithmetic = _is_arithmetic(ranking, functions)
+    ranked = to_sparql(ranking.expression, functions, doubles=True) if is_arithmetic else None
     typed = to_sparql(ranking.expression, functions)
     inner = ast.Group((*query.where.elements, *((query.values,) if query.values else ())))
-    if ranked is not None and ranking.variable is not None:
-        # Oxigraph's decimals end in errors on ordinary quotients; then the double is used.
-        score = ranked if typed is None else _typed(typed, ranked)
+    if (ranked or (is_arithmetic and calls)) and ranking.variable is not None:
+        score = _score(ranking.expression, typed, ranked, calls)
         inner, computes = (
             _rescored(inner, ranking.variable, score),
             _rescored_items(computes, ranking.variable, score),
         )
     rank_of = ranked or query.order[0].expression
+    more: tuple[ast.OrderCondition, ...] = ()
+    if calls is not None and is_arithmetic:
+        rank_of, rest = calls.rank(ranking.expression)
+        more = (replace(query.order[0], expression=rest),)
     # A value that equals itself is neither an error nor NaN.
     has_rank = ast.Binary("=", rank, rank)
     where = ast.Group((inner, *computes, ast.Assignment(rank_of, rank), ast.Filter(has_rank)))
@@ -123,9 +131,20 @@ def _scored_only(
         query,
         form=replace(query.form, projection=tuple(map(ast.Variable, selected(query)))),
         where=where,
-        order=(replace(query.order[0], expression=rank), *query.order[1:]),
+        order=(replace(query.order[0], expression=rank), *more, *query.order[1:]),
         values=None,
     )
+
+
+def _score(
+    expression: ast.Expression,
+    typed: ast.Expression | None,
+    ranked: ast.Expression | None,
+    calls: ExactCalls | None,
+) -> ast.Expression:
+    """Return the score to select: typed, or in doubles where the engine's decimals fail."""
+    in_engine = _typed(typed, ranked) if typed and ranked else ranked or expression
+    return in_engine if calls is None else calls.value(expression, in_engine)
 
 
 def _without_nan(query: ast.Query, variable: ast.Variable) -> ast.Query:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 
@@ -44,6 +44,7 @@ def primitive(datatype: str | None) -> str | None:
     return datatype if datatype in _PROMOTION else None
 
 
+@lru_cache(maxsize=1024)
 def promote(*datatypes: str | None) -> str | None:
     """Return the numeric type to which values of several types are promoted.
 

@@ -30,8 +30,8 @@ from rspql.scoring.datatypes import (
     promote,
     single,
 )
-from rspql.scoring.fold import fold
-from rspql.scoring.functions import FunctionRegistry
+from rspql.scoring.fold import operands, postorder
+from rspql.scoring.functions import FunctionRegistry, ScoringFunction
 
 _PLACES = 18
 _UNIT = 10**_PLACES
@@ -52,6 +52,8 @@ class Number:
 
 Value = Number | bool | None
 """A value; None is an error."""
+Variables = Mapping[str, Number | None]
+Evaluate = Callable[[Variables], Value]
 
 
 def number_of(literal: ast.Literal) -> Number | None:
@@ -68,78 +70,156 @@ def number_of(literal: ast.Literal) -> Number | None:
     return Number(Fraction(literal.lexical), literal.datatype)
 
 
+def compiled(expression: ast.Expression, functions: FunctionRegistry) -> Evaluate:
+    """Return a function from variables' numbers to the value of an expression.
+
+    Functions that are no SPARQL are written out, or called with the nearest doubles.
+
+    >>> run = compiled(ast.Binary("*", ast.Variable("x"), ast.Literal("0.1", DECIMAL)), None)
+    >>> run({"x": Number(Fraction(3), INTEGER)}).value
+    Fraction(3, 10)
+    """
+    program: list[tuple[Callable[..., Value], int]] = []
+    is_constant: list[bool] = []
+    for node in postorder(expression):
+        operate, count = _operation(node, functions), len(operands(node))
+        start = len(is_constant) - count
+        constant = not isinstance(node, ast.Variable) and all(is_constant[start:])
+        del is_constant[start:]
+        is_constant.append(constant)
+        if constant and count:
+            parts = [of({}) for of, _ in program[len(program) - count :]]
+            del program[len(program) - count :]
+            operate, count = _always(operate({}, *parts)), 0
+        program.append((operate, count))
+
+    def run(variables: Variables) -> Value:
+        stack: list[Value] = []
+        for operate, count in program:
+            start = len(stack) - count
+            parts = stack[start:]
+            del stack[start:]
+            stack.append(operate(variables, *parts))
+        return stack.pop()
+
+    return run
+
+
 def evaluate(
-    expression: ast.Expression, variables: Mapping[str, Number | None], functions: FunctionRegistry
+    expression: ast.Expression, variables: Variables, functions: FunctionRegistry
 ) -> Value:
-    """Return the value of an expression that has only functions of SPARQL and of their own IRIs.
+    """Return the value of an expression, as :func:`compiled` computes it.
 
     >>> tenth = Number(Fraction(1, 10), DECIMAL)
     >>> x = ast.Variable("x")
     >>> evaluate(ast.Binary("+", x, ast.Binary("+", x, x)), {"x": tenth}, None).value
     Fraction(3, 10)
     """
-    return fold(expression, lambda node, parts: _value(node, parts, variables, functions))
+    return compiled(expression, functions)(variables)
 
 
-def holds(
-    condition: ast.Expression, variables: Mapping[str, Number | None], functions: FunctionRegistry
-) -> bool:
+def compiled_condition(
+    condition: ast.Expression, functions: FunctionRegistry
+) -> Callable[[Variables], bool]:
+    """Return a function that says if a condition holds for variables; an error counts as False."""
+    run = compiled(condition, functions)
+    return lambda variables: truth(run(variables)) is True
+
+
+def holds(condition: ast.Expression, variables: Variables, functions: FunctionRegistry) -> bool:
     """Return True if a condition holds for a row; an error counts as False."""
-    return _truth(evaluate(condition, variables, functions)) is True
+    return compiled_condition(condition, functions)(variables)
 
 
-def _value(
-    node: ast.Expression,
-    parts: tuple[Value, ...],
-    variables: Mapping[str, Number | None],
-    functions: FunctionRegistry,
-) -> Value:
+def _operation(node: ast.Expression, functions: FunctionRegistry) -> Callable[..., Value]:
+    """Return the operation of a node, as a function of the variables and its operands' values."""
     match node:
         case ast.Variable(name):
-            return variables.get(name)
+            return lambda variables: variables.get(name)
         case ast.Literal():
-            return bool(boolean_value(node)) if node.datatype == BOOLEAN else number_of(node)
+            of_literal = bool(boolean_value(node)) if node.datatype == BOOLEAN else number_of(node)
+            return _always(of_literal)
         case ast.Unary("!"):
-            holds = _truth(parts[0])
-            return None if holds is None else not holds
+            return lambda _, value: _negated(value)
         case ast.Unary(sign):
-            return _arithmetic(sign, Number(Fraction(0), INTEGER), parts[0], is_sign=True)
+            zero = Number(Fraction(0), INTEGER)
+            return lambda _, value: _arithmetic(sign, zero, value, is_sign=True)
         case ast.Binary("&&" | "||" as junction, _, _):
-            return _joined(junction == "||", *parts)
+            decides = junction == "||"
+            return lambda _, left, right: _joined(decides, left, right)
         case ast.Binary(compare) if compare in _COMPARE:
-            return _compared(_COMPARE[compare], *parts)
+            order = _COMPARE[compare]
+            return lambda _, left, right: _compared(order, left, right)
         case ast.Binary(compute):
-            return _arithmetic(compute, *parts)
+            return lambda _, left, right: _arithmetic(compute, left, right)
         case ast.In(negated=negated):
-            equal = (_compared(operator.eq, parts[0], each) for each in parts[1:])
-            nothing: Value = None if parts[0] is None else False
-            found = reduce(lambda a, b: _joined(True, a, b), equal, nothing)
-            return not found if negated and found is not None else found
+            return lambda _, value, *choices: _within(value, choices, negated)
         case ast.Call():
-            return _called(node, parts, functions)
+            return _call(node, functions)
         case _:
             raise TypeError(f"not a scoring expression: {node!r}")
 
 
-def _called(call: ast.Call, parts: tuple[Value, ...], functions: FunctionRegistry) -> Value:
+def _always(value: Value) -> Callable[..., Value]:
+    return lambda _: value
+
+
+def _negated(value: Value) -> Value:
+    holds = truth(value)
+    return None if holds is None else not holds
+
+
+def _within(value: Value, choices: tuple[Value, ...], negated: bool) -> Value:
+    equal = (_compared(operator.eq, value, each) for each in choices)
+    nothing: Value = None if value is None else False
+    found = reduce(lambda a, b: _joined(True, a, b), equal, nothing)
+    return not found if negated and found is not None else found
+
+
+def _call(call: ast.Call, functions: FunctionRegistry) -> Callable[..., Value]:
     match call.function:
         case "if":
-            holds = _truth(parts[0])
-            return None if holds is None else parts[1] if holds else parts[2]
+            return lambda _, condition, then, otherwise: _chosen(condition, then, otherwise)
         case "coalesce":
-            return next((part for part in parts if part is not None), None)
+            return lambda _, *parts: next((part for part in parts if part is not None), None)
         case "bound":
-            return parts[0] is not None
-    numbers = [part for part in parts if isinstance(part, Number)]
-    if len(numbers) < len(parts):
-        return None
-    if isinstance(call.function, str) and call.function in _ROUND:
-        return _rounded(call.function, numbers[0])
+            return lambda _, value: value is not None
+        case "abs" | "ceil" | "floor" | "round" as name:
+            return _of_numbers(lambda number: _rounded(name, number))
     function = functions.find(call.function)
-    if function is None:
-        return None
+    if function is None or not function.takes(len(call.arguments)):
+        return lambda _, *parts: None
+    if function.expand is None:
+        return _of_numbers(lambda *numbers: _applied(function, numbers))
+    names = [str(at) for at in range(len(call.arguments))]
+    written = compiled(
+        function.expand(
+            *(
+                each if isinstance(each, ast.Literal) else ast.Variable(name)
+                for name, each in zip(names, call.arguments, strict=True)
+            )
+        ),
+        functions,
+    )
+    return _of_numbers(lambda *numbers: written(dict(zip(names, numbers, strict=True))))
+
+
+def _of_numbers(compute: Callable[..., Value]) -> Callable[..., Value]:
+    """Return an operation that is an error if an operand is no number."""
+    return lambda _, *parts: (
+        compute(*parts) if all(isinstance(part, Number) for part in parts) else None
+    )
+
+
+def _chosen(condition: Value, then: Value, otherwise: Value) -> Value:
+    holds = truth(condition)
+    return None if holds is None else then if holds else otherwise
+
+
+def _applied(function: ScoringFunction, numbers: tuple[Number, ...]) -> Value:
+    values = (np.array([_converted(each, DOUBLE)]) for each in numbers)
     with np.errstate(all="ignore"):
-        result = float(function.apply(*(np.array([float(each.value)]) for each in numbers))[0])
+        result = float(function.apply(*values)[0])
     return None if math.isnan(result) else Number(result, DOUBLE)
 
 
@@ -232,14 +312,15 @@ _ROUND: Mapping[str, Callable[[Fraction], int | Fraction]] = {
 # Conditions -----------------------------------------------------------------------------------
 
 
-def _truth(value: Value) -> bool | None:
+def truth(value: Value) -> bool | None:
+    """Return the truth value that SPARQL gives a value; None for an error."""
     if isinstance(value, Number):
         return value.value != 0 and not value.is_nan
     return value
 
 
 def _joined(decides: bool, left: Value, right: Value) -> bool | None:
-    sides = _truth(left), _truth(right)
+    sides = truth(left), truth(right)
     if decides in sides:
         return decides
     return None if None in sides else not decides

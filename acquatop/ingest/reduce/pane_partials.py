@@ -15,7 +15,7 @@ from acquatop.ingest.reduce.panes import by_pane, runs_of
 from acquatop.ingest.reduce.partial_columns import COUNT, FIRST, HEAD, LAST, NEWEST, TAIL
 from acquatop.ingest.reduce.sent_partials import sent
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind, folding_of
-from acquatop.topk.aggregates.multi_aggregate import Columnwise
+from acquatop.topk.aggregates.multi_aggregate import Valuewise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.windows import Windows
@@ -52,7 +52,7 @@ class PanePartials:
         codes = np.asarray(keys.indices.to_numpy(), dtype=np.int64)
         values = self._values(found)
         usable = (
-            ~np.any([np.isnan(column) for column in values], axis=0)
+            ~np.any([np.isnan(each) for each in values if each.dtype.kind == "f"], axis=0)
             if values
             else np.ones(len(times), dtype=bool)
         )
@@ -70,13 +70,13 @@ class PanePartials:
             return table
         return sent(table, known[table.column(KEY).combine_chunks().indices.to_numpy()])
 
-    def _values(self, found: Found) -> Columnwise:
+    def _values(self, found: Found) -> Valuewise:
         """Return each aggregate's values: zeros for the count, which needs none."""
         nothing = np.zeros(len(found))
-        return tuple(nothing if of is None else found.numbers(of) for of in self._columns.of)
+        return tuple(nothing if of is None else found.addends(of) for of in self._columns.of)
 
     def _folded(
-        self, codes: IntArray, times: IntArray, values: Columnwise, known: int
+        self, codes: IntArray, times: IntArray, values: Valuewise, known: int
     ) -> Iterator[tuple[int, int, Partial]]:
         numbering = Numbering()
         numbering.grow(known)

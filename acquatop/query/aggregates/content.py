@@ -16,11 +16,16 @@ from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_partials import hashes_in, partials_of
 from acquatop.ingest.scoring import BoolArray
-from acquatop.query.aggregates.deduplicated import Deduplicated, HashedIdentities, SolutionColumns
+from acquatop.query.aggregates.deduplicated import (
+    Deduplicated,
+    HashedIdentities,
+    SolutionColumns,
+    as_integers,
+)
 from acquatop.topk.aggregates.keyed_content import KeyedContent
-from acquatop.topk.aggregates.multi_aggregate import Columnwise
+from acquatop.topk.aggregates.multi_aggregate import Valuewise
 from acquatop.topk.aggregates.partials import NEVER
-from acquatop.topk.contract import IntArray, Rows
+from acquatop.topk.contract import AnyArray, IntArray, Rows
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from connectors.mapping import TIME
 from replica.store import ReplicaStore
@@ -72,7 +77,7 @@ class AggregateStore:
         """Replica row of each key's code; -1 for an unknown key."""
         self._store = store
         self._latest_only = latest_only
-        self._retained = Deduplicated(len(columns.variables))
+        self._retained = Deduplicated(columns.whole)
         self._arrived: list[_Arrivals] = []
         self._open_from = -(2**63)
         self.uncertain_until = -(2**63)
@@ -97,13 +102,19 @@ class AggregateStore:
                     np.full(count, pane.last),
                     keys,
                     np.asarray(solutions.column(TIME).to_numpy()),
-                    tuple(
-                        np.asarray(solutions.column(number_column(of)).to_numpy())
-                        for of in self.columns.variables
-                    ),
+                    self._values(solutions),
                 ),
             )
         )
+
+    def _values(self, solutions: pa.Table) -> Valuewise:
+        """Return the values of each variable: integers with all their digits, or doubles."""
+        columns: list[AnyArray] = [
+            np.asarray(solutions.column(number_column(of)).to_numpy())
+            for of in self.columns.variables
+        ]
+        is_whole = zip(columns, self.columns.whole, strict=True)
+        return tuple(as_integers(column) if whole else column for column, whole in is_whole)
 
     def add_partials(self, table: pa.Table) -> None:
         """Add partials of panes whose solutions nothing replaces. O(its rows)."""
@@ -203,7 +214,7 @@ class AggregateStore:
             rows = Rows(each.times, each.keys, each.keys, self._parts(each))
             self.keyed.add(int(spans[start, 0]), int(spans[start, 1]), rows)
 
-    def _parts(self, solutions: SolutionColumns) -> Columnwise:
+    def _parts(self, solutions: SolutionColumns) -> Valuewise:
         """Return the values of each aggregate; none for the count."""
         nothing, variables = np.empty(0), self.columns.variables
         return tuple(

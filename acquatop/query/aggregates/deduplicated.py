@@ -15,11 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acquatop.ingest.identity_hash import IdentityHash
-from acquatop.topk.contract import AnyArray, FloatArray, IntArray
+from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.topk.snapshot import State, pack, reading, unpack
 
 _KIND, _VERSION = "retained", 1
 _SLACK = 1024
+_GREATEST = 2.0**63 - 1024
+"""Greatest double that is a 64-bit integer."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,15 @@ class HashedIdentities:
 
 @dataclass(frozen=True)
 class SolutionColumns:
-    """Columns of solutions: the last window of each, its key's code, its time, and its numbers."""
+    """Columns of solutions: the last window of each, its key's code, its time, and its numbers.
+
+    The ``parts`` are columns of doubles or of 64-bit integers.
+    """
 
     lasts: IntArray
     keys: IntArray
     times: IntArray
-    parts: tuple[FloatArray, ...]
+    parts: tuple[AnyArray, ...]
 
     def __len__(self) -> int:
         return len(self.lasts)
@@ -124,14 +129,19 @@ class _Run:
 class Deduplicated:
     """Solutions with some numbers each, in sorted runs, as in a log-structured merge tree.
 
+    ``whole`` says for each of the numbers if it is an integer.
+
     Memory is O(solutions of the open windows): 41 bytes for each and 8 for every number, at most
     twice that, plus a constant. Finding and adding m among n takes O(m log² n), amortised.
     """
 
-    def __init__(self, parts: int, hashes: IdentityHash | None = None) -> None:
+    def __init__(self, whole: Sequence[bool], hashes: IdentityHash | None = None) -> None:
         self._hashes = hashes or IdentityHash()
         nothing = np.empty(0, dtype=np.int64)
-        self._none = SolutionColumns(nothing, nothing, nothing, (np.empty(0),) * parts)
+        self._whole = whole
+        self._none = SolutionColumns(
+            nothing, nothing, nothing, tuple(nothing if each else np.empty(0) for each in whole)
+        )
         self._runs: list[_Run] = []
         self._open = -(2**63)
         self._by_last: dict[int, int] = {}
@@ -201,7 +211,7 @@ class Deduplicated:
             settings = state.settings
             hashes = IdentityHash(bytes.fromhex(settings["seed"]))
             by_last = dict(zip(settings["lasts"], settings["counts"], strict=True))
-            runs = [_run_of(columns, len(self._none.parts)) for columns in state.tables.values()]
+            runs = [_run_of(columns, self._whole) for columns in state.tables.values()]
             self._open = settings["open"]
         self._hashes, self._by_last, self._runs = hashes, by_last, runs
 
@@ -259,14 +269,29 @@ def _table_of(run: _Run) -> dict[str, AnyArray]:
     return {**hashes, **own, **{f"part{at}": part for at, part in enumerate(known.parts)}}
 
 
-def _run_of(columns: Mapping[str, AnyArray], parts: int) -> _Run:
+def as_integers(column: AnyArray) -> IntArray:
+    """Return a column of 64-bit integers; older versions kept doubles, as near as they are.
+
+    >>> as_integers(np.array([2.0, 2.0**63])).tolist()
+    [2, 9223372036854774784]
+    """
+    if column.dtype.kind == "i":
+        return column
+    return np.nan_to_num(column).clip(-(2.0**63), _GREATEST).astype(np.int64)
+
+
+def _run_of(columns: Mapping[str, AnyArray], whole: Sequence[bool]) -> _Run:
+    parts = [columns[f"part{at}"] for at in range(len(whole))]
     return _Run(
         HashedIdentities(columns["heads"], columns["tails"]),
         SolutionColumns(
             columns["lasts"],
             columns["keys"],
             columns["times"],
-            tuple(columns[f"part{at}"] for at in range(parts)),
+            tuple(
+                as_integers(part) if is_whole else part
+                for part, is_whole in zip(parts, whole, strict=True)
+            ),
         ),
         columns["here"],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
 import numpy as np
 
@@ -102,6 +103,10 @@ class ExecutorRanking:
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the terms of one of the best: its key and its aggregates."""
         return {self._key: rows.keys[at], **self._columns.terms(rows.parts, at)}
+
+    def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
+        """Return the averages of one of the best."""
+        return self._columns.averages(rows.parts, at)
 
     def wanted(self, window: int, inquiry: Inquiry) -> Wanted:
         """Return the keys to ask for.

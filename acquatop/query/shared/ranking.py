@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from acquatop.query.exactness import Extents
 from acquatop.topk.contract import Rows, Top
@@ -33,6 +34,10 @@ class SharedRanking:
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the terms of one of the best, as bound by the window's pattern."""
         return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
+
+    def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
+        """Return nothing: terms are as they came."""
+        return {}
 
     def snapshot(self) -> bytes:
         """Return no bytes: the content holds the whole state."""

@@ -26,6 +26,7 @@ from acquatop.plan.bind import Bound, BoundWindowed
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.schedule.several_streams import SeveralStreams
 from acquatop.query.schedule.windows import Due
+from acquatop.query.sparql.computed import computed_functions
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.evaluate import SparqlResult as Found
@@ -82,11 +83,14 @@ class SparqlEvaluation:
         self._bound = bound
         self._clock = clock
         self._instant = instant
-        functions = called_functions(bound.plan.query, bound.plan.functions)
+        plan = bound.plan.evaluated
+        functions = {
+            **called_functions(plan.query, plan.functions),
+            **computed_functions(plan.computed, plan.functions),
+        }
         self._store = store = QuadStore(bound.graphs, functions, open_engine)
         self._graphs = [_graph(store, bound, number) for number in range(len(bound.windows))]
         windows = [graph.name for graph in self._graphs]
-        plan = bound.plan
         try:
             self._evaluator = Evaluator(
                 plan.query, store.engine, windows=windows, remotes=plan.remotes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -194,6 +195,10 @@ class TopKN(ABC, Generic[ListT]):
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the terms of one of the best, as bound by the window's pattern."""
         return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
+
+    def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
+        """Return nothing: terms are as they came."""
+        return {}
 
     def wanted(self, window: int, inquiry: Inquiry) -> Wanted:
         """Return the candidates' keys of all windows: waiting and held.

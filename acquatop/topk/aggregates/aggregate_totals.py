@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from acquatop.topk.aggregates.exact_sums import ExactSums
 from acquatop.topk.aggregates.extremes import Extremes
-from acquatop.topk.aggregates.multi_aggregate import Columnwise, MultiAggregate
+from acquatop.topk.aggregates.multi_aggregate import Columnwise, MultiAggregate, Valuewise
 from acquatop.topk.aggregates.partials import (
     NEVER,
     Accumulator,
@@ -23,7 +23,7 @@ from acquatop.topk.aggregates.partials import (
     raise_to,
     take_from,
 )
-from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 
 
 class AggregateKind(enum.StrEnum):
@@ -41,7 +41,7 @@ def folding_of(aggregates: Sequence[AggregateKind]) -> MultiAggregate:
     return MultiAggregate([_kind_of(each) for each in aggregates])
 
 
-def _kind_of(aggregate: AggregateKind) -> Folding[FloatArray, FloatArray]:
+def _kind_of(aggregate: AggregateKind) -> Folding[AnyArray, FloatArray]:
     if aggregate is AggregateKind.COUNT:
         return Counted()
     if aggregate in (AggregateKind.SUM, AggregateKind.AVG):
@@ -110,7 +110,7 @@ class Totals:
         self,
         last: int,
         taken: Partial,
-        folder: Accumulator[Columnwise, Columnwise],
+        folder: Accumulator[Valuewise, Columnwise],
         *,
         afresh: bool,
     ) -> None:

@@ -1,9 +1,9 @@
-"""Exact sums of doubles per key, without drift, whatever the order of adding and subtracting.
+"""Exact sums of numbers per key, without drift, whatever the order of adding and subtracting.
 
-Every double is an integer combination of powers of two. It is cut into *digits* of 31 bits; the
-bins 2³¹ᵇ are the same for all doubles, and each bin holds 64-bit integer sums. Adding and
-subtracting are then exact. Only reading rounds, once and correctly: a sum equals ``math.fsum`` of
-the same values. Infinities are counted in bins of their own.
+Every double is an integer combination of powers of two, and so is every 64-bit integer. It is cut
+into *digits* of 31 bits; the bins 2³¹ᵇ are the same for all numbers, and each bin holds 64-bit
+integer sums. Adding and subtracting are then exact. Only reading rounds, once and correctly: a sum
+of doubles equals ``math.fsum`` of the same values. Infinities are counted in bins of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acquatop.topk.aggregates.partials import At, Columns, Partial, add_to, take_from
-from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 
 BITS = 31
 """Bits of a digit. A key's sum may hold up to 2³² values before a bin could overflow."""
@@ -57,6 +57,26 @@ def digits_of(
             return
         rest = rest - _scaled(digits, BITS * bin)
         top = _greatest(rest)
+
+
+def digits_of_integers(values: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Yield the bins of 64-bit integers with the digits: below 2³¹ in magnitude, or -2³¹.
+
+    Integers below 2³¹ need one bin, those below 2⁶² two, all others three.
+
+    >>> [(bin, digits.tolist()) for bin, digits in digits_of_integers(np.array([3, -(1 << 31)]))]
+    [(1, [0, -1]), (0, [3, 0])]
+    """
+    most = int(values.max(initial=0))
+    least = int(values.min(initial=0))
+    if not (most or least):
+        return
+    rest, bin, lower = values, 0, []
+    while most >= BASE or least < -BASE:
+        lower.append((bin, rest & MASK))
+        rest, most, least, bin = rest >> BITS, most >> BITS, least >> BITS, bin + 1
+    yield bin, rest
+    yield from reversed(lower)
 
 
 def rounded(limbs: Mapping[int, IntArray]) -> FloatArray:
@@ -149,7 +169,11 @@ def _rounded_at_length(
     return result
 
 
-def _fold(columns: Columns, slots: IntArray, size: int, values: FloatArray) -> None:
+def _fold(columns: Columns, slots: IntArray, size: int, values: AnyArray) -> None:
+    if values.dtype.kind == "i":
+        for bin, whole in digits_of_integers(values):
+            np.add.at(_column(columns, bin, size), slots, whole)
+        return
     greatest: float | None = _greatest(values)
     if greatest == math.inf:
         for bin, infinity in ((PLUS_INFINITY, np.inf), (MINUS_INFINITY, -np.inf)):
@@ -180,8 +204,8 @@ class ExactSums:
         """Number of bins that values need."""
         return len(self._bins)
 
-    def fold(self, slots: IntArray, size: int, values: FloatArray) -> Columns:
-        """Return the values' sums per slot."""
+    def fold(self, slots: IntArray, size: int, values: AnyArray) -> Columns:
+        """Return the sums per slot of values, which are doubles or 64-bit integers."""
         columns: Columns = {}
         for start in range(0, len(values), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -192,8 +216,8 @@ class ExactSums:
         self,
         slots: IntArray,
         size: int,
-        values: FloatArray,
-        left: tuple[IntArray, FloatArray] | None,
+        values: AnyArray,
+        left: tuple[IntArray, AnyArray] | None,
     ) -> Columns:
         """Return the sums that subtract the values again."""
         return {bin: -sums for bin, sums in self.fold(slots, size, values).items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from acquatop.topk.aggregates.partials import At, BoolArray, Columns, Partial, raise_to
-from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Extremes:
         self._stacked: list[tuple[_Pane, FloatArray]] = []
         self._stale = False
 
-    def fold(self, slots: IntArray, size: int, values: FloatArray) -> Columns:
+    def fold(self, slots: IntArray, size: int, values: AnyArray) -> Columns:
         """Return the extremes per slot, with the sign that turns them into maxima."""
         greatest = np.full(size, -np.inf)
         # Adding zero turns -0.0 into 0.0; otherwise the order of events would choose.
@@ -51,8 +51,8 @@ class Extremes:
         self,
         slots: IntArray,
         size: int,
-        values: FloatArray,
-        left: tuple[IntArray, FloatArray] | None,
+        values: AnyArray,
+        left: tuple[IntArray, AnyArray] | None,
     ) -> Columns:
         """Return the extremes of the values left, or values that change none."""
         return {0: np.full(size, -np.inf)} if left is None else self.fold(left[0], size, left[1])

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind, Totals
-from acquatop.topk.aggregates.multi_aggregate import Columnwise
+from acquatop.topk.aggregates.multi_aggregate import Valuewise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial, packed, unpacked
 from acquatop.topk.contract import AnyArray, IntArray, Rows
 from acquatop.topk.snapshot import SnapshotError, State, pack, reading, unpack
@@ -31,7 +31,7 @@ _NO_KEY = 1 << 63
 class _Pane:
     """Pane of no window entered so far: the last few events as they are, earlier ones folded."""
 
-    events: list[tuple[IntArray, IntArray, Columnwise]] = field(default_factory=list)
+    events: list[tuple[IntArray, IntArray, Valuewise]] = field(default_factory=list)
     partials: list[Partial] = field(default_factory=list)
     size: int = 0
 
@@ -103,7 +103,7 @@ class KeyedContent:
         self,
         lasts: IntArray,
         keys: IntArray,
-        parts: Columnwise,
+        parts: Valuewise,
         left: Callable[[int, IntArray], Rows] | None,
     ) -> None:
         """Remove some events from the window last entered, grouped by their last windows.
@@ -246,30 +246,28 @@ class KeyedContent:
 
     def _left(
         self, left: Callable[[int, IntArray], Rows], last: int, keys: IntArray
-    ) -> tuple[IntArray, IntArray, Columnwise]:
+    ) -> tuple[IntArray, IntArray, Valuewise]:
         rows = left(last, keys)
         return rows.keys, rows.times, self._columns(len(rows), rows.parts)
 
-    def _values(self, arrivals: Rows) -> tuple[Columnwise, IntArray]:
+    def _values(self, arrivals: Rows) -> tuple[Valuewise, IntArray]:
         columns = self._columns(len(arrivals), arrivals.parts)
         rejected: npt.NDArray[np.bool_] | None = None
         for column in columns:
-            if math.isnan(column.max(initial=-math.inf)):
+            if column.dtype.kind == "f" and math.isnan(column.max(initial=-math.inf)):
                 rejected = np.isnan(column) if rejected is None else rejected | np.isnan(column)
         return columns, np.empty(0, dtype=np.int64) if rejected is None else np.flatnonzero(
             rejected
         )
 
-    def _columns(self, length: int, parts: Columnwise) -> Columnwise:
+    def _columns(self, length: int, parts: Valuewise) -> Valuewise:
         """Return each aggregate's values: none are needed to count."""
         return tuple(
-            np.zeros(length)
-            if aggregate is AggregateKind.COUNT
-            else np.asarray(parts[at], dtype=np.float64)
+            np.zeros(length) if aggregate is AggregateKind.COUNT else np.asarray(parts[at])
             for at, aggregate in enumerate(self.aggregates)
         )
 
-    def _take_in(self, pane: _Pane, keys: IntArray, times: IntArray, values: Columnwise) -> None:
+    def _take_in(self, pane: _Pane, keys: IntArray, times: IntArray, values: Valuewise) -> None:
         self._know(int(keys.max()) + 1)
         if len(keys) < FOLD_AT:
             # Copied: the caller may reuse its arrays.
@@ -313,8 +311,8 @@ class KeyedContent:
 
 
 def _together(
-    events: Sequence[tuple[IntArray, IntArray, Columnwise]],
-) -> tuple[IntArray, IntArray, Columnwise]:
+    events: Sequence[tuple[IntArray, IntArray, Valuewise]],
+) -> tuple[IntArray, IntArray, Valuewise]:
     if len(events) == 1:
         return events[0]
     keys, times, values = zip(*events, strict=True)

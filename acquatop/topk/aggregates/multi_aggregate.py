@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from acquatop.topk.aggregates.partials import At, BoolArray, Columns, Folding, Partial
-from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 
 Columnwise: TypeAlias = tuple[FloatArray, ...]
 """One column for each aggregate."""
+Valuewise: TypeAlias = tuple[AnyArray, ...]
+"""One column of values for each aggregate: of doubles, or of 64-bit integers."""
 
 _STRIDE = 1 << 12
 """Offset between the column numbers of neighbouring kinds; more than there are bins."""
@@ -19,10 +21,10 @@ _LOWEST = -(1 << 11)
 class MultiAggregate:
     """Several kinds of aggregates, each with its own values. Costs add up."""
 
-    def __init__(self, kinds: Sequence[Folding[FloatArray, FloatArray]]) -> None:
+    def __init__(self, kinds: Sequence[Folding[AnyArray, FloatArray]]) -> None:
         self._kinds = kinds
 
-    def fold(self, slots: IntArray, size: int, values: Columnwise) -> Columns:
+    def fold(self, slots: IntArray, size: int, values: Valuewise) -> Columns:
         """Return the columns of each kind's values."""
         each = (
             kind.fold(slots, size, column) for kind, column in zip(self._kinds, values, strict=True)
@@ -33,8 +35,8 @@ class MultiAggregate:
         self,
         slots: IntArray,
         size: int,
-        values: Columnwise,
-        left: tuple[IntArray, Columnwise] | None,
+        values: Valuewise,
+        left: tuple[IntArray, Valuewise] | None,
     ) -> Columns:
         """Return the columns that remove each kind's values."""
         others = [None] * len(values) if left is None else [(left[0], column) for column in left[1]]

@@ -130,7 +130,7 @@ class Folding(Protocol[Values, Aggregates]):
 class Counted:
     """Kind that stores no values: events are counted anyway."""
 
-    def fold(self, slots: IntArray, size: int, values: FloatArray) -> Columns:
+    def fold(self, slots: IntArray, size: int, values: AnyArray) -> Columns:
         """Return nothing."""
         return {}
 
@@ -138,8 +138,8 @@ class Counted:
         self,
         slots: IntArray,
         size: int,
-        values: FloatArray,
-        left: tuple[IntArray, FloatArray] | None,
+        values: AnyArray,
+        left: tuple[IntArray, AnyArray] | None,
     ) -> Columns:
         """Return nothing."""
         return {}

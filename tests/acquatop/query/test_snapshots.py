@@ -149,14 +149,14 @@ class Codes(Thing):
 
 class Solved(Thing):
     def make(self) -> Deduplicated:
-        return Deduplicated(2, IdentityHash(b"0123456789abcdef"))
+        return Deduplicated((True, False), IdentityHash(b"0123456789abcdef"))
 
     def step(self, at: int, chance: Chance) -> object:
         texts = list(dict.fromkeys(f"{name}{chance.randint(0, 99)}" for name in some(chance, 40)))
         identities = self.held.identities(texts)
         popped = self.held.pop(identities)
         lasts = np.array([chance.randint(at, at + 3) for _ in texts], np.int64)
-        parts = (lasts / 3, lasts / 7)
+        parts = (2**60 + lasts, lasts / 7)
         self.held.put(identities, SolutionColumns(lasts, lasts % 5, lasts + at, parts))
         self.held.close_before(at)
         self.held._check()
@@ -684,7 +684,7 @@ OTHER_PROCESS = """
 import sys
 from pathlib import Path
 from acquatop.query.aggregates.deduplicated import Deduplicated
-retained = Deduplicated(1)
+retained = Deduplicated((False,))
 retained.resume(Path(sys.argv[1]).read_bytes())
 found = retained.pop(retained.identities(sys.argv[2:]))
 print(*sorted(found.times.tolist()), len(retained))
@@ -692,7 +692,7 @@ print(*sorted(found.times.tolist()), len(retained))
 
 
 def test_another_process_finds_what_is_retained(tmp_path: Path) -> None:
-    retained = Deduplicated(1)
+    retained = Deduplicated((False,))
     texts = [f"{text}{number}" for text in TEXTS for number in range(9)]
     times = np.arange(len(texts))
     retained.put(retained.identities(texts), SolutionColumns(times, times, times, (times / 2,)))

@@ -49,7 +49,7 @@ def windowed(replay: Replay, remote: Remote | None = None, *, whole: bool = True
     text = catalog_text(arrivals=replay.shape.arrivals, start=start)
     text = text if whole else text.replace("xsd:integer", "xsd:double")
     catalog = Catalog.parse(text, file=Path("c.toml"), variables={})
-    found = bind_windowed(replay.bound.plan.in_doubles, catalog, text="")
+    found = bind_windowed(replay.bound.plan.in_digits, catalog, text="")
     (part,) = found.plan.remotes
     keeper = Maintainer(
         SolutionStore(part.key, part.variables), remote or replay.remote, Budget(1000, 1000, 5.0)

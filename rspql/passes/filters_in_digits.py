@@ -1,4 +1,4 @@
-"""Decide the filters of a top-k query in doubles, as the incremental operators do."""
+"""Decide the filters of a top-k query in exact digits, as the incremental operators do."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from dataclasses import replace
 from functools import reduce
 
 from rspql import ast
+from rspql.diagnostics import Diagnostic
+from rspql.passes.exact_calls import ExactCalls
 from rspql.passes.push_filters import conjuncts
 from rspql.passes.recognise_topk import written_out
 from rspql.passes.split_sources import Sources
 from rspql.scope import used_in, visible
-from rspql.scoring import FunctionRegistry, to_sparql
+from rspql.scoring import FunctionRegistry, check_condition
 
 
-def filters_in_doubles(
-    query: ast.Query, sources: Sources, functions: FunctionRegistry
+def filters_in_digits(
+    query: ast.Query, sources: Sources, functions: FunctionRegistry, calls: ExactCalls
 ) -> tuple[ast.Query, Sources]:
     """Return a query that can be evaluated incrementally with filters that decide the same.
 
+    ``calls`` compute what the engine cannot.
     Filters on the remote's variables alone stay as they are: the remote decides them.
     """
     in_window, in_service = set[str](), set[str]()
@@ -31,7 +34,9 @@ def filters_in_doubles(
         names = set(used_in(part))
         if names and names <= in_service - in_window:
             return part
-        return to_sparql(part, functions, doubles=True) or part
+        problems: list[Diagnostic] = []
+        check_condition(part, problems, functions=functions)
+        return part if problems else calls.holds(part)
 
     def change(node: ast.Node) -> ast.Node:
         if not isinstance(node, ast.Filter):
