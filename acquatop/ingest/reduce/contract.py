@@ -87,6 +87,8 @@ class PartKind(enum.StrEnum):
     """Records that may be late, for the side output of late records."""
     BAD = "bad"
     """Items that cannot be used, for the dead letters."""
+    FACTS = "facts"
+    """Nothing: the part's facts are all that is needed while no query reads the stream."""
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,9 @@ class Job:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
         """Yield a partition's part for each reducer, in their order; nothing if it is empty.
 
-        Then follow a part with all records, one with late records and one with bad items, if they
-        are wanted and there are any. The same follows for each further segment.
+        Without reducers, there is one part with facts alone. Then follow a part with all records,
+        one with late records and one with bad items, if they are wanted and there are any. The same
+        follows for each further segment.
         """
         batches = [batch for batch in batches if len(batch)]
         if not batches:
@@ -63,6 +64,9 @@ class Job:
         self, rows: pa.RecordBatch, records: pa.RecordBatch, late: LateFinder | None
     ) -> Iterator[Part]:
         yield from reduced(records, self.reducers, rows)
+        if not self.reducers:
+            # A query that joins later must know how far the stream had come.
+            yield Part(Facts.of(records, rows), _NOWHERE, pa.table({}), PartKind.FACTS)
         yield from self._side_outputs(rows, records, late)
 
     def _side_outputs(

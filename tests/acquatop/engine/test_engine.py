@@ -17,6 +17,7 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.engine import handle as registered_query
 from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.handle import AnswerSignal, RegisteredQuery
+from acquatop.engine.observer import BatchSeen, Observer, Silent
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.errors import EnvironmentProblem
@@ -27,9 +28,20 @@ from acquatop.windows import Windows
 from connectors import ConnectorError
 from examples.oxigraph import OxigraphServer
 from replica.remotes.sparql import SparqlRemote
+from tests.support.waiting import until
 from tests.support.worlds import NS, Event, catalog_text, query_text, user_term
 
 pytestmark = pytest.mark.server
+
+
+class Taken(Silent):
+    """Observer that notes the newest times that batches have brought."""
+
+    def __init__(self) -> None:
+        self.watermarks: list[int | None] = []
+
+    def batch(self, seen: BatchSeen) -> None:
+        self.watermarks.append(None if seen.watermark_ms is None else seen.watermark_ms + 1)
 
 
 class World:
@@ -42,7 +54,9 @@ class World:
         self.engines: list[Engine] = []
         server.update(f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 5 }}")
 
-    def engine(self, *, until_end: bool, **changes: object) -> Engine:
+    def engine(
+        self, *, until_end: bool, observer: Observer | None = None, **changes: object
+    ) -> Engine:
         values = {
             "path": self.stream,
             "endpoint": self.server.query_url,
@@ -52,7 +66,9 @@ class World:
         catalog = Catalog.parse(
             catalog_text(**values), file=self.folder / "catalog.toml", variables={}
         )
-        self.engines.append(Engine(catalog, runtime="local", until_end=until_end))
+        self.engines.append(
+            Engine(catalog, runtime="local", until_end=until_end, observer=observer)
+        )
         return self.engines[-1]
 
     def write(self, *times: int) -> None:
@@ -202,6 +218,24 @@ def test_a_query_that_joins_a_running_stream_begins_with_a_window_that_is_wholly
     assert answer.opens_ms >= 20_000
     assert answer.status is Status.EXACT
     assert answer.rows
+
+
+def test_a_query_that_comes_when_others_have_gone_knows_how_far_the_stream_is(
+    world: World,
+) -> None:
+    taken = Taken()
+    engine = world.engine(until_end=False, observer=taken, items=9)
+    world.write(1_000, 20_000)
+    first = engine.register(query_text(width=9_000, slide=3_000))
+    assert next(iter(first)).closes_ms == 9_000
+    first.stop()
+    world.write(24_000)  # while no query reads the stream
+    until(lambda: 24_000 in taken.watermarks)
+    late = engine.register(query_text(width=9_000, slide=3_000))
+    world.write(26_000, 60_000)
+    answer = next(iter(late))
+    assert answer.opens_ms >= 24_000
+    assert answer.status is Status.EXACT
 
 
 def test_queries_on_a_stream_share_the_wait_for_their_remotes(world: World) -> None:
