@@ -112,3 +112,8 @@ class Placement:
 def files_of(pieces: Iterable[Piece]) -> frozenset[str]:
     """Return the files that pieces name."""
     return frozenset(piece.file for piece in pieces if piece.file is not None)
+
+
+def pieces_of(parts: Mapping[str, bytes]) -> dict[str, Piece]:
+    """Return the locations of parts that all stay together."""
+    return {name: Piece(len(content), zlib.crc32(content)) for name, content in parts.items()}

@@ -1,0 +1,78 @@
+"""S3 server of the tests, started and ended, and looks at what it holds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from acquatop.engine.state.place import RemotePlace, state_place
+from connectors.object_store.address import StoreAddress
+from connectors.object_store.s3 import S3Objects
+
+SERVER = Path(__file__).with_name("server.py")
+BUCKET = "bucket"
+KEY, SECRET = "AKIDEXAMPLE", "xyzzy/plugh+SECRET"
+
+needs_s3 = pytest.mark.skipif(
+    find_spec("moto") is None or find_spec("obstore") is None,
+    reason="no S3 server here: pip install --require-hashes -r locks/s3.lock",
+)
+"""Mark of a test that needs the server."""
+
+
+def environment(port: int) -> dict[str, str]:
+    """Return the variables that name a server, and keys."""
+    return {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": "us-east-1",
+    }
+
+
+@contextmanager
+def s3_server() -> Iterator[int]:
+    """Run a server with an empty bucket, named by this process's environment; yield its port."""
+    with subprocess.Popen([sys.executable, SERVER], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            port = int(server.stdout.readline())
+            with patch.dict(os.environ, environment(port)):
+                yield port
+        finally:
+            server.kill()
+
+
+def place(name: str, lease: str = "1s") -> RemotePlace:
+    """Return a place in the bucket."""
+    found = state_place(f"s3://{BUCKET}/{name}?lease={lease}")
+    assert isinstance(found, RemotePlace)
+    return found
+
+
+def raw_objects(address: StoreAddress, port: int) -> S3Objects:
+    """Return the objects at an address, asked for without repeats."""
+    return S3Objects(address, environment(port))
+
+
+def held(address: StoreAddress, settings: Mapping[str, str] = os.environ) -> dict[str, bytes]:
+    """Return all objects below an address, by name."""
+    import obstore
+    from obstore.store import S3Store
+
+    store = S3Store(
+        address.bucket,
+        prefix=address.prefix,
+        endpoint=settings["AWS_ENDPOINT_URL"],
+        client_options={"allow_http": True},
+    )
+    names = [each["path"] for each in obstore.list(store).collect()]
+    return {name: bytes(obstore.get(store, name).bytes()) for name in names}
