@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
-
-import pytest
 
 from acquatop.engine.state.place import RemotePlace, state_place
 from connectors.object_store.address import StoreAddress
@@ -21,11 +20,8 @@ SERVER = Path(__file__).with_name("server.py")
 BUCKET = "bucket"
 KEY, SECRET = "AKIDEXAMPLE", "xyzzy/plugh+SECRET"
 
-needs_s3 = pytest.mark.skipif(
-    find_spec("moto") is None or find_spec("obstore") is None,
-    reason="no S3 server here: pip install --require-hashes -r locks/s3.lock",
-)
-"""Mark of a test that needs the server."""
+MISSING = [name for name in ("moto", "obstore") if find_spec(name) is None]
+"""Packages that the server and its clients need, and that are not here."""
 
 
 def environment(port: int) -> dict[str, str]:
@@ -40,20 +36,25 @@ def environment(port: int) -> dict[str, str]:
 
 @contextmanager
 def s3_server() -> Iterator[int]:
-    """Run a server with an empty bucket, named by this process's environment; yield its port."""
+    """Run a server with an empty bucket, and yield its port."""
     with subprocess.Popen([sys.executable, SERVER], stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
-            port = int(server.stdout.readline())
-            with patch.dict(os.environ, environment(port)):
-                yield port
+            yield int(server.stdout.readline())
         finally:
             server.kill()
 
 
-def place(name: str, lease: str = "1s") -> RemotePlace:
-    """Return a place in the bucket."""
-    found = state_place(f"s3://{BUCKET}/{name}?lease={lease}")
+@contextmanager
+def pointing_to(port: int) -> Iterator[None]:
+    """Let this process's environment, and that of programs it starts, name a server."""
+    with patch.dict(os.environ, environment(port)):
+        yield
+
+
+def new_place(lease: str = "1s") -> RemotePlace:
+    """Return a place in the bucket that nobody has used."""
+    found = state_place(f"s3://{BUCKET}/tests/{uuid.uuid4().hex}?lease={lease}")
     assert isinstance(found, RemotePlace)
     return found
 

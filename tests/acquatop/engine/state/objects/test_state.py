@@ -13,7 +13,7 @@ from acquatop.errors import EnvironmentProblem, UserError
 from connectors.object_store.contract import ObjectStore, StoreUnavailableError
 from connectors.object_store.patient import PatientObjects
 from tests.support.s3.in_memory import Careless, InMemory, Lossy
-from tests.support.s3.running import needs_s3, place, raw_objects, s3_server
+from tests.support.s3.running import new_place, raw_objects
 
 TEXTS = {"query top": "SELECT"}
 LARGE = b"a large part" * 20
@@ -36,13 +36,13 @@ class Clock:
         return LeaseTiming(3600, clock=lambda: self.now, pause=self.pause)
 
 
-@pytest.fixture(params=["memory", pytest.param("s3", marks=needs_s3)])
+@pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.server)])
 def objects(request: pytest.FixtureRequest) -> Iterator[ObjectStore]:
     if request.param == "memory":
         yield InMemory()
     else:
-        with s3_server() as port:
-            yield raw_objects(place("state").address, port)
+        port = request.getfixturevalue("s3")
+        yield raw_objects(new_place().address, port)
 
 
 def opened(

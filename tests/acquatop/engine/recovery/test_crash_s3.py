@@ -1,0 +1,125 @@
+"""State and answers in an object store: a driver that ends on one machine goes on at another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.support.crash import child
+from tests.support.crash.life import Life, content
+from tests.support.crash.trial import LivesOn, Trial
+from tests.support.crash.world import People, queries, write_world
+from tests.support.disks import quick_folder
+from tests.support.faults.proxy import FaultProxy
+from tests.support.s3.faults import Flaky, Strike, proxied
+from tests.support.s3.running import SECRET, held, new_place, pointing_to
+
+SOME = ("top", "sums", "friends", "most", "shared most", "last", "pairs")
+
+
+@dataclass
+class World:
+    """A trial whose lives are kept in the bucket, and the proxy that they go through."""
+
+    trial: Trial
+    proxy: FaultProxy
+    port: int
+
+    def start(self, life: Life) -> subprocess.Popen[str]:
+        """Start a process with nothing on its disk."""
+        return child.start(life, place=Path(tempfile.mkdtemp(dir=life.catalog.parent)))
+
+    def killed_at(self, part: str, nth: int, *, first: bool) -> LivesOn:
+        """Kill a process at a request, which is done first or never."""
+
+        def live(life: Life) -> bool:
+            process: list[subprocess.Popen[str]] = []
+            strike = Strike(part, nth, lambda: process[0].kill(), first=first)
+            self.proxy.fault = strike
+            process.append(self.start(life))
+            try:
+                return child.end_of(process[0], [], [])
+            finally:
+                self.proxy.drop()
+                strike.release()
+
+        return live
+
+    def to_its_end(self, life: Life) -> bool:
+        """Let a process come to its end."""
+        self.proxy.fault = Flaky(Random(1), 0.0)
+        return child.end_of(self.start(life), [], [])
+
+
+@pytest.fixture
+def world(s3: int) -> Iterator[World]:
+    with People() as people, quick_folder() as folder, proxied(s3) as proxy:
+        catalog = write_world(folder, people.url, events=90)
+        trial = Trial(Life(catalog, folder / "state", folder / "out", queries(*SOME)), people)
+        trial.uninterrupted()
+        trial.life = replace(trial.life, state=new_place(), out=new_place())
+        yield World(trial, proxy, s3)
+
+
+@pytest.mark.slow
+def test_a_killed_driver_goes_on_elsewhere(world: World) -> None:
+    """The bytes are those of a life on a local disk that was not killed; nobody is asked twice."""
+    random = Random(7)
+    ways = [
+        (f"{part} {nth} {first}", world.killed_at(part, nth, first=first))
+        for part, nth, first in (
+            ("record-", random.randrange(2, 5), True),
+            ("record-", random.randrange(2, 12), False),
+            ("/lines/", random.randrange(2, 9), True),
+            ("/tables/", random.randrange(2, 9), False),
+        )
+    ]
+    assert world.trial.run("elsewhere", ways, world.to_its_end) == len(ways)
+    assert world.trial.failures == []
+    assert world.trial.verdict.judged["exact"] > 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("part", "nth"), [("record-", 6), ("/lines/", 4)])
+def test_an_engine_that_wakes_up_too_late_writes_nothing(world: World, part: str, nth: int) -> None:
+    life = world.trial.life
+    process: list[subprocess.Popen[str]] = []
+    strike = Strike(part, nth, lambda: process[0].send_signal(signal.SIGSTOP), first=False)
+    world.proxy.fault = strike
+    process.append(world.start(life))
+    try:
+        os.waitid(os.P_PID, process[0].pid, os.WSTOPPED | os.WNOWAIT)
+        with pointing_to(world.port):
+            assert not child.end_of(world.start(life), [], [])
+        there = {**held(life.state.address), **content(life.out)}
+        strike.release()
+        process[0].send_signal(signal.SIGCONT)
+        _, said = process[0].communicate()
+    finally:
+        process[0].kill()
+    assert process[0].returncode == 1
+    assert "has been taken over by process" in said
+    assert {**held(life.state.address), **content(life.out)} == there
+    assert content(life.out) == world.trial.whole
+
+
+@pytest.mark.slow
+def test_a_store_that_fails_now_and_then_changes_nothing(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    flaky = Flaky(Random(3), 0.15)
+    world.proxy.fault = flaky
+    world.trial.life.live()
+    assert content(world.trial.life.out) == world.trial.whole
+    assert all(flaky.counts.values())
+    said = [record.getMessage() for record in caplog.records]
+    assert any("waiting for the object store" in each and "SlowDown" in each for each in said)
+    assert not any(SECRET in each or "xyzzy" in each for each in said)
