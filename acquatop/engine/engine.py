@@ -132,6 +132,7 @@ class Engine:
             machine=around.machine,
             workers=around.workers,
             open_feed=around.open_feed,
+            goes_on_elsewhere=kept is not None and kept.is_remote,
         )
         self._folders = KeysFolders(kept)
         resources = Resources(

@@ -53,6 +53,8 @@ class EngineState:
         self._has_snapshot = False
         self._failure: BaseException | None = None
         self._lock = threading.RLock()
+        self.is_remote = isinstance(place, RemotePlace)
+        """True if other machines reach it."""
         self.is_behind = False
         """True if the journal has entries after the last snapshot."""
 
@@ -137,7 +139,7 @@ class EngineState:
     def keys_folder(self, key: str) -> Path:
         """Return the folder for the executors' data on a slot's keys."""
         assert self._directory is not None
-        if isinstance(self._place, RemotePlace):
+        if self.is_remote:
             raise UserError(
                 f"keys cannot be left to executors with a state in {self._place}: their files are "
                 "a part of the state, and executors need a folder that all share\n"

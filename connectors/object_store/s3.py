@@ -29,6 +29,10 @@ CREDENTIALS = (
 )
 """Variables of the environment, one of which names where keys come from."""
 
+TIMEOUT = 60.0
+"""Seconds that a request may take."""
+
+_CONNECT_TIMEOUT = 5.0
 _REMOVED_AT_ONCE = 1000
 _STATUS = re.compile(r"status code: (\d{3})([^:\n]*)")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -42,14 +46,19 @@ class S3Objects:
     Errors tell the store's status and code, never its text, which may quote keys.
     """
 
-    def __init__(self, address: StoreAddress, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, address: StoreAddress, environment: Mapping[str, str], timeout: float = TIMEOUT
+    ) -> None:
         import obstore
         from obstore.store import S3Store
 
         self._obstore = obstore
         self._address = address
         endpoint = endpoint_in(environment)
-        client: dict[str, Any] = {"timeout": "60s", "connect_timeout": "5s"}
+        client: dict[str, Any] = {
+            "timeout": f"{timeout * 1000:.0f}ms",
+            "connect_timeout": f"{min(timeout, _CONNECT_TIMEOUT) * 1000:.0f}ms",
+        }
         # Who names an address without TLS wants none.
         client["allow_http"] = endpoint is not None and endpoint.startswith("http://")
         self._store = S3Store(
@@ -133,8 +142,16 @@ class S3Objects:
         return StoreError(message)
 
 
-def open_objects(address: StoreAddress, environment: Mapping[str, str] = os.environ) -> ObjectStore:
-    """Return the store at an address, as the environment says; raises :class:`StoreError`."""
+def open_objects(
+    address: StoreAddress,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    timeout: float = TIMEOUT,
+) -> ObjectStore:
+    """Return the store at an address, as the environment says; raises :class:`StoreError`.
+
+    ``timeout`` is the number of seconds that a request may take.
+    """
     if find_spec("obstore") is None:
         raise StoreError(
             f"{address} needs a package that is not here: obstore\n"
@@ -146,7 +163,7 @@ def open_objects(address: StoreAddress, environment: Mapping[str, str] = os.envi
             f"  hint: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or one of "
             f"{', '.join(CREDENTIALS[1:])}"
         )
-    return S3Objects(address, environment)
+    return S3Objects(address, environment, timeout)
 
 
 def endpoint_in(environment: Mapping[str, str]) -> str | None:

@@ -13,6 +13,7 @@ from random import Random
 
 import pytest
 
+from acquatop.errors import UserError
 from tests.support.crash import child
 from tests.support.crash.life import Life, content
 from tests.support.crash.trial import LivesOn, Trial
@@ -123,3 +124,37 @@ def test_a_store_that_fails_now_and_then_changes_nothing(
     said = [record.getMessage() for record in caplog.records]
     assert any("waiting for the object store" in each and "SlowDown" in each for each in said)
     assert not any(SECRET in each or "xyzzy" in each for each in said)
+
+
+@pytest.mark.slow
+def test_a_strict_budget_is_spent_once_on_whatever_machine(s3: int) -> None:
+    """A request is noted before it is sent: who has noted or sent it does so never again."""
+    with People() as people, quick_folder() as folder, proxied(s3) as proxy:
+        ledger = new_place()
+        more = f', strict = true, ledger = "{ledger}"'
+        catalog = write_world(folder, people.url, events=60, more=more)
+        life = Life(catalog, new_place(), new_place(), queries("top", "friends"))
+        world = World(Trial(life, people), proxy, s3)
+        asked: list[int] = []
+        # Who opens the ledger writes to it twice: that it has it, and the time.
+        ways = (("/spending", 5, True), ("/spending", 4, False), ("record-", 3, False))
+        for part, nth, first in ways:
+            people.take()
+            assert world.killed_at(part, nth, first=first)(life)
+            asked += [sum(map(len, people.take().values()))]
+        assert not world.to_its_end(life)
+        asked += [sum(map(len, people.take().values()))]
+        lines = content(life.out)
+        windows = sum(lines[f"lines/{name}.ndjson"].count(b"\n") for name in life.queries)
+        # One was noted, and not sent: that its server never heard of it cannot be known.
+        assert (sum(asked), windows) == (windows - 1, 10)
+
+
+def test_a_ledger_on_this_machine_is_refused_for_a_state_elsewhere(tmp_path: Path, s3: int) -> None:
+    catalog = write_world(tmp_path, "http://127.0.0.1:9", more=", strict = true")
+    life = Life(catalog, new_place(), tmp_path / "out", queries("top"))
+    with pytest.raises(UserError, match=r"is strict, and its ledger is a file of this machine"):
+        life.live()
+    # It has released the state.
+    with pytest.raises(UserError, match="is strict"):
+        life.live()
