@@ -20,7 +20,12 @@ SERVER = Path(__file__).with_name("server.py")
 BUCKET = "bucket"
 KEY, SECRET = "AKIDEXAMPLE", "xyzzy/plugh+SECRET"
 
-MISSING = [name for name in ("moto", "obstore") if find_spec(name) is None]
+PACKAGES = Path(os.environ.get("ACQUATOP_S3_SERVER") or Path(sys.prefix, "s3"))
+"""Folder of the server's packages, in which ``./run test`` installs them (``locks/s3.lock``)."""
+MISSING = [
+    *([] if find_spec("obstore") else ["obstore"]),
+    *([] if (PACKAGES / "moto").is_dir() else ["moto"]),
+]
 """Packages that the server and its clients need, and that are not here."""
 
 
@@ -37,7 +42,10 @@ def environment(port: int) -> dict[str, str]:
 @contextmanager
 def s3_server() -> Iterator[int]:
     """Run a server with an empty bucket, and yield its port."""
-    with subprocess.Popen([sys.executable, SERVER], stdout=subprocess.PIPE, text=True) as server:
+    command, own = [sys.executable, SERVER], {"PYTHONPATH": str(PACKAGES)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **own}
+    ) as server:
         try:
             assert server.stdout is not None
             yield int(server.stdout.readline())
