@@ -118,6 +118,10 @@ class Section:
         if "\0" in text:
             self.problem(f'"{key}" cannot be a path', key)
             return ""
+        if is_address(text):
+            hint = "mount it, and name the folder"
+            self.problem(f'"{key}" is a file or a folder, and cannot be {text}', key, hint)
+            return ""
         return str(self._document.file.parent.absolute() / text)
 
     def place(self, key: str, *, default: str) -> str:

@@ -44,7 +44,7 @@ class EngineState:
         observer: Observer,
         folder: Callable[[Path], Folder] = Folder,
     ) -> None:
-        self._place = place
+        self.place = place
         self._folder = folder
         self._observer = observer
         self._directory: StateStore | None = None
@@ -60,7 +60,7 @@ class EngineState:
 
     def open(self, manifest: Mapping[str, str]) -> None:
         """Open the directory, and read the state of a former engine."""
-        self._directory = open_state(self._place, manifest, self._folder)
+        self._directory = open_state(self.place, manifest, self._folder)
         started = time.perf_counter()
         self._recovered = self._directory.recover()
         if self._recovered is None:
@@ -100,7 +100,7 @@ class EngineState:
         """Raise :class:`UserError` if a query has state that the key's slot cannot resume from."""
         if self.is_kept(query, key) is False:
             raise UserError(
-                f"query {query} cannot go on from what {self._place} holds of it: the settings "
+                f"query {query} cannot go on from what {self.place} holds of it: the settings "
                 "of its stream or service "
                 "are such that it is evaluated in another way now\n"
                 "  hint: take the old settings again (refill, solutions, strategy, or the "
@@ -141,7 +141,7 @@ class EngineState:
         assert self._directory is not None
         if self.is_remote:
             raise UserError(
-                f"keys cannot be left to executors with a state in {self._place}: their files are "
+                f"keys cannot be left to executors with a state in {self.place}: their files are "
                 "a part of the state, and executors need a folder that all share\n"
                 '  hint: leave keys = "executors" out, or name a folder that all share as the state'
             )
@@ -194,7 +194,7 @@ class EngineState:
         """Raise the first error, if there was any: nothing is kept after it."""
         if self._failure is not None:
             raise EnvironmentProblem(
-                f"{self._place}: nothing is kept any more, since something has failed: "
+                f"{self.place}: nothing is kept any more, since something has failed: "
                 f"{self._failure}\n"
                 "  hint: mend that and start again; it goes on from before it failed"
             ) from self._failure

@@ -21,7 +21,7 @@ class StoreUnavailableError(StoreError):
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredObject:
     """An object's content and version."""
 
     content: bytes
@@ -48,7 +48,7 @@ class ObjectStore(Protocol):
         """Write an object, in place of any other of that name."""
         ...
 
-    def get(self, name: str) -> Found | None:
+    def get(self, name: str) -> StoredObject | None:
         """Return an object, None if there is none."""
         ...
 

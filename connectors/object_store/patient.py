@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from connectors.object_store.contract import (
-    Found,
     ObjectStore,
+    StoredObject,
     StoreUnavailableError,
     Version,
 )
@@ -60,7 +60,7 @@ class PatientObjects:
         """Write an object, in place of any other of that name."""
         self._until_done(lambda: self._objects.put(name, content))
 
-    def get(self, name: str) -> Found | None:
+    def get(self, name: str) -> StoredObject | None:
         """Return an object, None if there is none."""
         return self._until_done(lambda: self._objects.get(name))
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from connectors.object_store.address import StoreAddress
 from connectors.object_store.contract import (
-    Found,
     ObjectStore,
+    StoredObject,
     StoreError,
     StoreUnavailableError,
     Version,
@@ -81,12 +81,12 @@ class S3Objects:
         """Write an object, in place of any other of that name."""
         self._put(name, content, "overwrite")
 
-    def get(self, name: str) -> Found | None:
+    def get(self, name: str) -> StoredObject | None:
         """Return an object, None if there is none."""
 
-        def read() -> Found:
+        def read() -> StoredObject:
             found = self._obstore.get(self._store, name)
-            return Found(bytes(found.bytes()), _version(found.meta))
+            return StoredObject(bytes(found.bytes()), _version(found.meta))
 
         return self._asked(read)
 

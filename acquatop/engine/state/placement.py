@@ -11,7 +11,7 @@ LARGE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Piece:
+class PartLocation:
     """Location of a part: in a file of its own, or with the snapshot (None)."""
 
     length: int
@@ -36,7 +36,7 @@ class _Known:
 class Placed:
     """Locations of a snapshot's parts, as :meth:`Placement.place` has found them."""
 
-    pieces: Mapping[str, Piece]
+    pieces: Mapping[str, PartLocation]
     known: Mapping[str, _Known]
 
 
@@ -68,12 +68,12 @@ class Placement:
         for at, (name, content) in enumerate(parts.items()):
             before = self._known.get(name)
             if before is None or before.content != content:
-                pieces[name] = Piece(len(content), zlib.crc32(content))
+                pieces[name] = PartLocation(len(content), zlib.crc32(content))
                 if len(content) >= self._large:
                     known[name] = _Known(content, pieces[name].checksum)
                 continue
             file = next((each for each in before.files if each not in named_before), name_of(at))
-            pieces[name] = Piece(len(content), before.checksum, file)
+            pieces[name] = PartLocation(len(content), before.checksum, file)
             known[name] = replace(before, files=tuple(dict.fromkeys((*before.files, file))))
         return Placed(pieces, known)
 
@@ -90,7 +90,9 @@ class Placement:
         self._known = placed.known
         self._files[number] = files_of(placed.pieces.values())
 
-    def read(self, number: int, pieces: Mapping[str, Piece], parts: Mapping[str, bytes]) -> None:
+    def read(
+        self, number: int, pieces: Mapping[str, PartLocation], parts: Mapping[str, bytes]
+    ) -> None:
         """Note a snapshot that was read."""
         self._files[number] = files_of(pieces.values())
         self._known = {
@@ -109,11 +111,13 @@ class Placement:
         }
 
 
-def files_of(pieces: Iterable[Piece]) -> frozenset[str]:
+def files_of(pieces: Iterable[PartLocation]) -> frozenset[str]:
     """Return the files that pieces name."""
     return frozenset(piece.file for piece in pieces if piece.file is not None)
 
 
-def pieces_of(parts: Mapping[str, bytes]) -> dict[str, Piece]:
+def pieces_of(parts: Mapping[str, bytes]) -> dict[str, PartLocation]:
     """Return the locations of parts that all stay together."""
-    return {name: Piece(len(content), zlib.crc32(content)) for name, content in parts.items()}
+    return {
+        name: PartLocation(len(content), zlib.crc32(content)) for name, content in parts.items()
+    }

@@ -11,7 +11,7 @@ from typing import Any
 
 from acquatop.engine.state.folder import Folder, read_file, write_file
 from acquatop.engine.state.names import UNFINISHED, part_name, snapshot_name
-from acquatop.engine.state.placement import Piece, Placement
+from acquatop.engine.state.placement import PartLocation, Placement
 from acquatop.engine.state.problems import Damaged
 
 MAGIC = b"acquatop-snapshot 1\n"
@@ -73,7 +73,7 @@ class Snapshots:
         """Forget the files that only other snapshots name: they may be removed."""
         self._placement.forget_but(numbers)
 
-    def _read(self, name: str, number: int) -> tuple[dict[str, Piece], dict[str, bytes]]:
+    def _read(self, name: str, number: int) -> tuple[dict[str, PartLocation], dict[str, bytes]]:
         file = self._folder.open_to_read(name)
         try:
             size = self._folder.size(file)
@@ -112,14 +112,14 @@ class Snapshots:
             raise Damaged(f"{file} is missing") from None
 
 
-def _header(number: int, pieces: Mapping[str, Piece]) -> bytes:
+def _header(number: int, pieces: Mapping[str, PartLocation]) -> bytes:
     parts = {name: [piece.length, piece.checksum, piece.file] for name, piece in pieces.items()}
     header = json.dumps({"number": number, "parts": parts}).encode()
     return MAGIC + _PREFIX.pack(len(header), zlib.crc32(header)) + header
 
 
-def _parse_header(header: bytes, name: str, number: int) -> dict[str, Piece]:
+def _parse_header(header: bytes, name: str, number: int) -> dict[str, PartLocation]:
     found: dict[str, Any] = json.loads(header)
     if found["number"] != number:
         raise Damaged(f"{name} is damaged (it was written as {snapshot_name(found['number'])})")
-    return {part: Piece(*values) for part, values in found["parts"].items()}
+    return {part: PartLocation(*values) for part, values in found["parts"].items()}

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from connectors.object_store.contract import Found, StoreUnavailableError, Version
+from connectors.object_store.contract import StoredObject, StoreUnavailableError, Version
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ class InMemory:
     """Objects in memory, with one version per write."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, Found] = {}
+        self.objects: dict[str, StoredObject] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
@@ -34,7 +34,7 @@ class InMemory:
         with self._lock:
             self._write(name, content)
 
-    def get(self, name: str) -> Found | None:
+    def get(self, name: str) -> StoredObject | None:
         return self.objects.get(name)
 
     def names(self) -> list[str]:
@@ -47,7 +47,7 @@ class InMemory:
 
     def _write(self, name: str, content: bytes) -> Version:
         version = {"e_tag": f'"{next(self._numbers)}"'}
-        self.objects[name] = Found(content, version)
+        self.objects[name] = StoredObject(content, version)
         return version
 
 
@@ -78,7 +78,7 @@ class Lossy:
     def put(self, name: str, content: bytes) -> None:
         self._done(lambda: self._objects.put(name, content))
 
-    def get(self, name: str) -> Found | None:
+    def get(self, name: str) -> StoredObject | None:
         return self._done(lambda: self._objects.get(name))
 
     def names(self) -> list[str]:

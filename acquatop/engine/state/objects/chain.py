@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from acquatop.engine.state.objects.record import (
-    Kind,
     Record,
+    RecordKind,
     decoded,
     part_name,
     record_name,
     record_number,
 )
-from acquatop.engine.state.placement import Piece
+from acquatop.engine.state.placement import PartLocation
 from acquatop.engine.state.problems import Damaged
 from acquatop.errors import EnvironmentProblem
 from connectors.object_store.contract import ObjectStore
@@ -58,10 +58,10 @@ class Chain:
     def open(self, owner: str, manifest: Mapping[str, object]) -> bool:
         """Write the record that fences off all engines before; False if one was faster."""
         number = self.next_number
-        tail = self.tail or Record(Kind.OPENED, 0, owner)
+        tail = self.tail or Record(RecordKind.OPENED, 0, owner)
         record = replace(
             tail,
-            kind=Kind.OPENED,
+            kind=RecordKind.OPENED,
             number=number,
             owner=owner,
             opened=number,
@@ -84,16 +84,16 @@ class Chain:
 
     def add(
         self,
-        kind: Kind,
+        kind: RecordKind,
         *,
         manifest: Mapping[str, object] | None = None,
-        pieces: Mapping[str, Piece] | None = None,
+        pieces: Mapping[str, PartLocation] | None = None,
         parts: Mapping[str, bytes] | None = None,
     ) -> int:
         """Write a record and return its number; raises :class:`Fenced` if that is taken."""
         assert self.tail is not None, "a chain is opened first"
         number, tail = self.next_number, self.tail
-        is_snapshot = kind is Kind.SNAPSHOT
+        is_snapshot = kind is RecordKind.SNAPSHOT
         record = replace(
             tail,
             kind=kind,
@@ -147,7 +147,9 @@ class Chain:
         with ThreadPoolExecutor(_AT_ONCE) as readers:
             found = list(readers.map(self._read, numbers))
         return [
-            parts for record, parts in found if record.kind is Kind.ENTRY and record.base == base
+            parts
+            for record, parts in found
+            if record.kind is RecordKind.ENTRY and record.base == base
         ]
 
     def manifest(self) -> Mapping[str, object] | None:

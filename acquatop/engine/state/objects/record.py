@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from acquatop.engine.state.placement import Piece
+from acquatop.engine.state.placement import PartLocation
 from acquatop.engine.state.problems import Damaged
 
 MAGIC = b"acquatop-record 1\n"
@@ -22,7 +22,7 @@ _FIRST = len(MAGIC) + _PREFIX.size
 _NAME = re.compile(r"record-([0-9]{12,})")
 
 
-class Kind(StrEnum):
+class RecordKind(StrEnum):
     """Kinds of records."""
 
     OPENED = "opened"
@@ -45,7 +45,7 @@ class Record:
     without a file follows the header.
     """
 
-    kind: Kind
+    kind: RecordKind
     number: int
     owner: str
     base: int = 0
@@ -55,7 +55,7 @@ class Record:
     fences: Sequence[int] = ()
     skipped: Sequence[int] = ()
     manifest: Mapping[str, Any] | None = None
-    pieces: Mapping[str, Piece] = field(default_factory=dict)
+    pieces: Mapping[str, PartLocation] = field(default_factory=dict)
 
     def encoded(self, parts: Mapping[str, bytes]) -> bytes:
         """Return the object of this record."""
@@ -115,14 +115,14 @@ def decoded(name: str, content: bytes | None) -> tuple[Record, dict[str, bytes]]
     if len(header) != length or zlib.crc32(header) != checksum:
         raise Damaged(f"{name} is damaged (the checksum of its head does not match)")
     said = json.loads(header)
-    pieces = {part: Piece(*values) for part, values in said.pop("pieces").items()}
-    record = Record(**{**said, "kind": Kind(said["kind"])}, pieces=pieces)
+    pieces = {part: PartLocation(*values) for part, values in said.pop("pieces").items()}
+    record = Record(**{**said, "kind": RecordKind(said["kind"])}, pieces=pieces)
     if record_name(record.number) != name:
         raise Damaged(f"{name} is damaged (it was written as {record_name(record.number)})")
     return record, _bodies(name, pieces, content[_FIRST + length :])
 
 
-def _bodies(name: str, pieces: Mapping[str, Piece], rest: bytes) -> dict[str, bytes]:
+def _bodies(name: str, pieces: Mapping[str, PartLocation], rest: bytes) -> dict[str, bytes]:
     parts, start = {}, 0
     for part, piece in pieces.items():
         if piece.file is None:

@@ -15,7 +15,7 @@ from acquatop.engine.state.manifest import Manifest
 from acquatop.engine.state.objects.chain import Chain, Fenced, foreign
 from acquatop.engine.state.objects.lease import NAME as LEASE
 from acquatop.engine.state.objects.lease import Lease, LeaseTiming, lost
-from acquatop.engine.state.objects.record import Kind, record_name
+from acquatop.engine.state.objects.record import RecordKind, record_name
 from acquatop.engine.state.placement import LARGE, Placement, pieces_of
 from acquatop.engine.state.problems import Damaged
 from acquatop.errors import EnvironmentProblem, UserError
@@ -80,7 +80,7 @@ class ObjectState:
         with self._doing("write the manifest"):
             agreed = self._agreed(manifest)
             if agreed != self._manifest:
-                self._chain.add(Kind.TEXTS, manifest=agreed.document())
+                self._chain.add(RecordKind.TEXTS, manifest=agreed.document())
                 self._manifest = agreed
 
     def recover(self) -> Recovered | None:
@@ -107,7 +107,7 @@ class ObjectState:
             placed = self._placement.place(parts, lambda at: self._chain.new_part_name())
             for file, part in self._placement.new_files(placed).items():
                 self._chain.write_part(file, parts[part])
-            number = self._chain.add(Kind.SNAPSHOT, pieces=placed.pieces, parts=parts)
+            number = self._chain.add(RecordKind.SNAPSHOT, pieces=placed.pieces, parts=parts)
             self._placement.written(number, placed)
             assert self._chain.tail is not None
             self._placement.forget_but((self._chain.tail.before, number))
@@ -122,7 +122,7 @@ class ObjectState:
             assert self._chain.tail is not None
             if not self._chain.tail.base:
                 raise ValueError("there is no snapshot yet that a journal could follow")
-            self._chain.add(Kind.ENTRY, pieces=pieces_of(parts), parts=parts)
+            self._chain.add(RecordKind.ENTRY, pieces=pieces_of(parts), parts=parts)
             self._journal_length += sum(map(len, parts.values()))
 
     @property
