@@ -21,6 +21,8 @@ from connectors.object_store.s3 import open_objects
 _FORM = "s3://BUCKET/PREFIX, or a folder"
 _SHORTEST, _LONGEST = 1, 3600
 _LEASE = "lease"
+_BRIEFLY = 5.0
+"""Seconds for which the store is asked at the end of an engine."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,16 @@ def open_state(
     if isinstance(place, Path):
         return StateDirectory.open(place, manifest, folder=folder)
     try:
-        objects = PatientObjects(open_objects(place.address), str(place))
+        store = open_objects(place.address)
     except StoreError as error:
         raise EnvironmentProblem(str(error)) from error
-    return ObjectState.open(objects, place, manifest, timing=LeaseTiming(place.lease_seconds))
+    return ObjectState.open(
+        PatientObjects(store, str(place)),
+        place,
+        manifest,
+        timing=LeaseTiming(place.lease_seconds),
+        brief=PatientObjects(store, str(place), patience=_BRIEFLY),
+    )
 
 
 def _lease_seconds(options: str) -> float:

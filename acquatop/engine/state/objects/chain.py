@@ -156,8 +156,10 @@ class Chain:
         """Return the newest manifest."""
         return None if self.tail is None else self._read(self.tail.texts)[0].manifest
 
-    def remove_old(self, files: Iterable[str]) -> None:
-        """Remove all that the two newest snapshots do not need, but the fences and some parts."""
+    def take_old(self, files: Iterable[str]) -> list[str]:
+        """Return once what may be removed: all but the fences, the manifest, the two newest
+        snapshots with their journals, and ``files`` of parts.
+        """
         assert self.tail is not None
         oldest = self.tail.before or self.tail.base
         kept = {record_name(number) for number in (*self._fences, self.tail.texts)} | set(files)
@@ -166,8 +168,8 @@ class Chain:
             for name in sorted(self._there)
             if name not in kept and (name.startswith(_PART) or _is_before(name, oldest))
         ]
-        self._objects.remove(old)
         self._there.difference_update(old)
+        return old
 
     def _numbers(self) -> list[int]:
         return [number for name in self._there if (number := record_number(name)) is not None]

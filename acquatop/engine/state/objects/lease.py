@@ -154,8 +154,8 @@ class Lease:
             else:
                 self._version, self._renewed_at = version, at
 
-    def release(self) -> None:
-        """Let the next engine have it at once."""
+    def release(self, objects: ObjectStore) -> None:
+        """Let the next engine have it at once, by these objects."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -164,7 +164,7 @@ class Lease:
                 self._lost = "this engine, which has ended"
                 free = replace(self.holder, is_free=True)
                 try:
-                    self._objects.put_over(NAME, free.content, self._version)
+                    objects.put_over(NAME, free.content, self._version)
                 except StoreError as error:
                     _LOG.warning("the next engine has to wait: %s", error)
 

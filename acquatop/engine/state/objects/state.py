@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -31,9 +32,10 @@ class ObjectState:
     """
 
     def __init__(
-        self, objects: ObjectStore, place: object, chain: Chain, lease: Lease, large: int
+        self, brief: ObjectStore, place: object, chain: Chain, lease: Lease, large: int
     ) -> None:
-        self._objects = objects
+        self._brief = brief
+        self._remover = ThreadPoolExecutor(1, "acquatop-remover")
         self._place = place
         self._chain = chain
         self._lease = lease
@@ -53,10 +55,12 @@ class ObjectState:
         manifest: Mapping[str, str],
         *,
         timing: LeaseTiming | None = None,
+        brief: ObjectStore | None = None,
         large: int = LARGE,
     ) -> Self:
         """Take the lease, and fence off all engines before.
 
+        ``brief`` are the same objects, asked for with less patience where little depends on it.
         Raises :class:`UserError` if a text of the manifest has changed, or if the place holds
         something else, and :class:`EnvironmentProblem` if another engine uses it or the store
         refuses.
@@ -65,12 +69,12 @@ class ObjectState:
             chain = Chain(objects, place)
             _check_others(objects.names(), place)
             lease = Lease.take(objects, place, timing or LeaseTiming())
-            state = cls(objects, place, chain, lease, large)
+            state = cls(brief or objects, place, chain, lease, large)
             try:
                 lease.prove_conditions(place)
                 state._begin(manifest)
             except BaseException:
-                lease.release()
+                lease.release(brief or objects)
                 raise
             lease.start()
         return state
@@ -112,9 +116,7 @@ class ObjectState:
             assert self._chain.tail is not None
             self._placement.forget_but((self._chain.tail.before, number))
             self._journal_length = 0
-            # The snapshot is saved. What cannot be removed now is removed after the next.
-            with suppress(StoreError):
-                self._chain.remove_old(self._placement.files)
+            self._remover.submit(self._remove, self._chain.take_old(self._placement.files))
 
     def append(self, parts: Mapping[str, bytes]) -> None:
         """Append an entry to the journal of the newest snapshot; it is durable on return."""
@@ -147,7 +149,8 @@ class ObjectState:
         with self._turn:
             if not self._closed:
                 self._closed = True
-                self._lease.release()
+                self._remover.shutdown()
+                self._lease.release(self._brief)
                 if self._local is not None:
                     shutil.rmtree(self._local, ignore_errors=True)
 
@@ -175,6 +178,12 @@ class ObjectState:
             except EnvironmentProblem as problem:
                 self._failed = problem
                 raise
+
+    def _remove(self, names: Sequence[str]) -> None:
+        """Remove objects while the engine goes on; those left are removed after the next start."""
+        with suppress(StoreError):
+            if names:
+                self._brief.remove(names)
 
     def _fenced(self) -> EnvironmentProblem:
         try:
@@ -238,8 +247,6 @@ def _explained(place: object, doing: str) -> Iterator[None]:
     try:
         yield
     except StoreError as error:
-        if "\n" in str(error):
-            raise EnvironmentProblem(str(error)) from error
         raise EnvironmentProblem(
             f"cannot {doing}: {error}\n"
             "  hint: see that the bucket exists, that the keys in the environment may read, write, "
