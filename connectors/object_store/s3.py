@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
@@ -41,20 +41,20 @@ _TOO_MANY, _TIMEOUT, _CONFLICT, _SERVER = 429, 408, 409, 500
 
 
 class S3Objects:
-    """Objects in a bucket. One request per call, without repeats.
+    """Objects in a bucket, reached as the process's environment says.
+
+    One request per call, without repeats.
 
     Errors tell the store's status and code, never its text, which may quote keys.
     """
 
-    def __init__(
-        self, address: StoreAddress, environment: Mapping[str, str], timeout: float = TIMEOUT
-    ) -> None:
+    def __init__(self, address: StoreAddress, timeout: float = TIMEOUT) -> None:
         import obstore
         from obstore.store import S3Store
 
         self._obstore = obstore
         self._address = address
-        endpoint = endpoint_in(environment)
+        endpoint = _endpoint()
         client: dict[str, Any] = {
             "timeout": f"{timeout * 1000:.0f}ms",
             "connect_timeout": f"{min(timeout, _CONNECT_TIMEOUT) * 1000:.0f}ms",
@@ -142,13 +142,8 @@ class S3Objects:
         return StoreError(message)
 
 
-def open_objects(
-    address: StoreAddress,
-    environment: Mapping[str, str] = os.environ,
-    *,
-    timeout: float = TIMEOUT,
-) -> ObjectStore:
-    """Return the store at an address, as the environment says; raises :class:`StoreError`.
+def open_objects(address: StoreAddress, *, timeout: float = TIMEOUT) -> ObjectStore:
+    """Return the store at an address; raises :class:`StoreError`.
 
     ``timeout`` is the number of seconds that a request may take.
     """
@@ -157,19 +152,19 @@ def open_objects(
             f"{address} needs a package that is not here: obstore\n"
             '  hint: pip install "acquatop[store]"'
         )
-    if not any(environment.get(name) for name in CREDENTIALS):
+    if not any(os.environ.get(name) for name in CREDENTIALS):
         raise StoreError(
             f"there are no keys for {address}\n"
             f"  hint: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or one of "
             f"{', '.join(CREDENTIALS[1:])}"
         )
-    return S3Objects(address, environment, timeout)
+    return S3Objects(address, timeout)
 
 
-def endpoint_in(environment: Mapping[str, str]) -> str | None:
+def _endpoint() -> str | None:
     """Return the address of the server that the environment names; None for Amazon's own."""
     names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-    return next((environment[name] for name in names if environment.get(name)), None)
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 def _version(meta: Any) -> Version:

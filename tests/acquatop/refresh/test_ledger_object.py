@@ -8,12 +8,13 @@ import pytest
 
 from acquatop.refresh.ledger_object import NAME, LedgerObject
 from connectors.object_store.contract import ObjectStore
+from connectors.object_store.s3 import S3Objects
 from replica.clocks import MachineClock
 from replica.spending.ledger import LedgerError, Mark
 from replica.spending.ledger_elsewhere import LedgerElsewhere
 from replica.spending.spent import Spent
 from tests.support.s3.in_memory import InMemory, Lossy
-from tests.support.s3.running import new_place, raw_objects
+from tests.support.s3.running import new_place
 
 PLACE = "s3://bucket/spending"
 
@@ -23,7 +24,8 @@ def objects(request: pytest.FixtureRequest) -> Iterator[ObjectStore]:
     if request.param == "memory":
         yield InMemory()
     else:
-        yield raw_objects(new_place().address, request.getfixturevalue("s3"))
+        request.getfixturevalue("s3")
+        yield S3Objects(new_place().address)
 
 
 def opened(objects: ObjectStore, boot: str = "this") -> LedgerElsewhere:

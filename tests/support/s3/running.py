@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,6 @@ from unittest.mock import patch
 
 from acquatop.engine.state.place import RemotePlace, state_place
 from connectors.object_store.address import StoreAddress
-from connectors.object_store.s3 import S3Objects
 
 SERVER = Path(__file__).with_name("server.py")
 BUCKET = "bucket"
@@ -67,12 +66,7 @@ def new_place(lease: str = "1s") -> RemotePlace:
     return found
 
 
-def raw_objects(address: StoreAddress, port: int) -> S3Objects:
-    """Return the objects at an address, asked for without repeats."""
-    return S3Objects(address, environment(port))
-
-
-def held(address: StoreAddress, settings: Mapping[str, str] = os.environ) -> dict[str, bytes]:
+def held(address: StoreAddress) -> dict[str, bytes]:
     """Return all objects below an address, by name."""
     import obstore
     from obstore.store import S3Store
@@ -80,7 +74,7 @@ def held(address: StoreAddress, settings: Mapping[str, str] = os.environ) -> dic
     store = S3Store(
         address.bucket,
         prefix=address.prefix,
-        endpoint=settings["AWS_ENDPOINT_URL"],
+        endpoint=os.environ["AWS_ENDPOINT_URL"],
         client_options={"allow_http": True},
     )
     names = [each["path"] for each in obstore.list(store).collect()]

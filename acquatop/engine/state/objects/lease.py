@@ -79,7 +79,7 @@ class Lease:
         self, objects: ObjectStore, holder: Holder, version: Version, timing: LeaseTiming, at: float
     ) -> None:
         self.holder = holder
-        self._objects = objects
+        self._objects = self._renewed_by = objects
         self._version = version
         self._timing = timing
         self._renewed_at = at
@@ -110,8 +110,9 @@ class Lease:
             if version is not None:
                 return cls(objects, own, version, timing, at)
 
-    def start(self) -> None:
-        """Begin to renew it."""
+    def start(self, objects: ObjectStore) -> None:
+        """Begin to renew it, by these objects."""
+        self._renewed_by = objects
         self._thread.start()
 
     def prove_conditions(self, place: object) -> None:
@@ -137,20 +138,23 @@ class Lease:
             self._lost is None
             and self._timing.clock() - self._renewed_at > self._timing.seconds / _RENEWALS * 2
         ):
-            self.renew()
+            self.renew(self._objects)
         if self._lost is not None:
             raise lost(place, self._lost)
 
-    def renew(self) -> None:
-        """Renew it, or note that it is lost; raises :class:`StoreError` if the store is away."""
+    def renew(self, objects: ObjectStore) -> None:
+        """Renew it by these objects, or note that it is lost.
+
+        Raises :class:`StoreError` if the store is away.
+        """
         with self._turn:
             if self._lost is not None:
                 return
             at = self._timing.clock()
             self.holder = replace(self.holder, beat=self.holder.beat + 1)
-            version = self._objects.put_over(NAME, self.holder.content, self._version)
+            version = objects.put_over(NAME, self.holder.content, self._version)
             if version is None:
-                self._lost = self._other()
+                self._lost = self._other(objects)
             else:
                 self._version, self._renewed_at = version, at
 
@@ -171,12 +175,12 @@ class Lease:
     def _renew_until_end(self) -> None:
         while not self._ending.wait(self._timing.seconds / _RENEWALS) and self._lost is None:
             try:
-                self.renew()
+                self.renew(self._renewed_by)
             except StoreError as error:
                 _LOG.warning("the lease could not be renewed: %s", error)
 
-    def _other(self) -> str:
-        found = self._objects.get(NAME)
+    def _other(self, objects: ObjectStore) -> str:
+        found = objects.get(NAME)
         if found is None:
             return "somebody who has removed its lease"
         return str(_holder(found.content, self._timing.seconds))

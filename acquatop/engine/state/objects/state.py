@@ -76,7 +76,7 @@ class ObjectState:
             except BaseException:
                 lease.release(brief or objects)
                 raise
-            lease.start()
+            lease.start(brief or objects)
         return state
 
     def declare(self, manifest: Mapping[str, str]) -> None:
@@ -187,7 +187,7 @@ class ObjectState:
 
     def _fenced(self) -> EnvironmentProblem:
         try:
-            self._lease.renew()
+            self._lease.renew(self._brief)
             self._lease.check(self._place)
         except EnvironmentProblem as problem:
             return problem

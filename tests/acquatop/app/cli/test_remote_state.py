@@ -51,7 +51,7 @@ def test_a_run_in_a_bucket_and_one_too_many(
     folder: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    place, out = new_place(), new_place()
+    place, out = new_place("9s"), new_place()
     state = open_state(place, {})
     told = []
     assert run(f"{place}?lease=1s", "--log", "log.ndjson", "--debug") == 1

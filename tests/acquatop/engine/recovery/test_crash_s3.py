@@ -20,6 +20,7 @@ from tests.support.crash.trial import LivesOn, Trial
 from tests.support.crash.world import People, queries, write_world
 from tests.support.disks import quick_folder
 from tests.support.faults.proxy import FaultProxy
+from tests.support.markers import THOROUGH
 from tests.support.s3.faults import Flaky, Strike, proxied
 from tests.support.s3.running import SECRET, held, new_place, pointing_to
 
@@ -70,7 +71,7 @@ def world(s3: int) -> Iterator[World]:
         yield World(trial, proxy, s3)
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_killed_driver_goes_on_elsewhere(world: World) -> None:
     """The bytes are those of a life on a local disk that was not killed; nobody is asked twice."""
     random = Random(7)
@@ -88,7 +89,7 @@ def test_a_killed_driver_goes_on_elsewhere(world: World) -> None:
     assert world.trial.verdict.judged["exact"] > 9
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.parametrize(("part", "nth"), [("record-", 6), ("/lines/", 4)])
 def test_an_engine_that_wakes_up_too_late_writes_nothing(world: World, part: str, nth: int) -> None:
     life = world.trial.life
@@ -112,7 +113,7 @@ def test_an_engine_that_wakes_up_too_late_writes_nothing(world: World, part: str
     assert content(life.out) == world.trial.whole
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_store_that_fails_now_and_then_changes_nothing(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -126,7 +127,7 @@ def test_a_store_that_fails_now_and_then_changes_nothing(
     assert not any(SECRET in each or "xyzzy" in each for each in said)
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_strict_budget_is_spent_once_on_whatever_machine(s3: int) -> None:
     """A request is noted before it is sent: who has noted or sent it does so never again."""
     with People() as people, quick_folder() as folder, proxied(s3) as proxy:

@@ -12,8 +12,9 @@ from acquatop.engine.state.objects.state import ObjectState
 from acquatop.errors import EnvironmentProblem, UserError
 from connectors.object_store.contract import ObjectStore, StoreUnavailableError
 from connectors.object_store.patient import PatientObjects
+from connectors.object_store.s3 import S3Objects
 from tests.support.s3.in_memory import Careless, InMemory, Lossy
-from tests.support.s3.running import new_place, raw_objects
+from tests.support.s3.running import new_place
 
 TEXTS = {"query top": "SELECT"}
 LARGE = b"a large part" * 20
@@ -41,8 +42,8 @@ def objects(request: pytest.FixtureRequest) -> Iterator[ObjectStore]:
     if request.param == "memory":
         yield InMemory()
     else:
-        port = request.getfixturevalue("s3")
-        yield raw_objects(new_place().address, port)
+        request.getfixturevalue("s3")
+        yield S3Objects(new_place().address)
 
 
 def opened(
