@@ -56,10 +56,9 @@ class Delivery:
             for answer in wanted:
                 held = self._sizes(queries[answer.query])
                 self._observer.answer(AnswerSeen(answer=answer, repeated=repeated, **held))
-        if wanted:
-            self._check()
         sinks = {id(sink): sink for answer in wanted for sink in queries[answer.query].sinks}
         for sink in sinks.values():
+            self._check()
             its = [answer for answer in wanted if sink in queries[answer.query].sinks]
             self._write(sink, its, queries)
         for answer in wanted:

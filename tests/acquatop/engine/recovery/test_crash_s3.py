@@ -14,6 +14,7 @@ from random import Random
 import pytest
 
 from acquatop.errors import UserError
+from connectors.object_store.s3 import S3Objects
 from tests.support.crash import child
 from tests.support.crash.life import Life, content
 from tests.support.crash.trial import LivesOn, Trial
@@ -90,8 +91,12 @@ def test_a_killed_driver_goes_on_elsewhere(world: World) -> None:
 
 
 @THOROUGH
-@pytest.mark.parametrize(("part", "nth"), [("record-", 6), ("/lines/", 4)])
-def test_an_engine_that_wakes_up_too_late_writes_nothing(world: World, part: str, nth: int) -> None:
+@pytest.mark.parametrize(
+    ("part", "nth", "under_way"), [("record-", 6, set()), ("/lines/most/", 2, {"lines"})]
+)
+def test_an_engine_that_wakes_up_too_late_writes_nothing(
+    world: World, part: str, nth: int, under_way: set[str]
+) -> None:
     life = world.trial.life
     process: list[subprocess.Popen[str]] = []
     strike = Strike(part, nth, lambda: process[0].send_signal(signal.SIGSTOP), first=False)
@@ -101,7 +106,8 @@ def test_an_engine_that_wakes_up_too_late_writes_nothing(world: World, part: str
         os.waitid(os.P_PID, process[0].pid, os.WSTOPPED | os.WNOWAIT)
         with pointing_to(world.port):
             assert not child.end_of(world.start(life), [], [])
-        there = {**held(life.state.address), **content(life.out)}
+            records, answers = held(life.state.address), content(life.out)
+            S3Objects(life.out.address).remove(held(life.out.address))
         strike.release()
         process[0].send_signal(signal.SIGCONT)
         _, said = process[0].communicate()
@@ -109,8 +115,10 @@ def test_an_engine_that_wakes_up_too_late_writes_nothing(world: World, part: str
         process[0].kill()
     assert process[0].returncode == 1
     assert "has been taken over by process" in said
-    assert {**held(life.state.address), **content(life.out)} == there
-    assert content(life.out) == world.trial.whole
+    assert answers == world.trial.whole
+    assert held(life.state.address) == records
+    # The sink that was being written to may end its requests, and no other begins.
+    assert {name.partition("/")[0] for name in held(life.out.address)} <= under_way
 
 
 @THOROUGH
