@@ -81,6 +81,7 @@ class Lease:
         self.holder = holder
         self._objects = self._renewed_by = objects
         self._version = version
+        self._place: object = None
         self._timing = timing
         self._renewed_at = at
         self._lost: str | None = None
@@ -110,9 +111,10 @@ class Lease:
             if version is not None:
                 return cls(objects, own, version, timing, at)
 
-    def start(self, objects: ObjectStore) -> None:
-        """Begin to renew it, by these objects."""
+    def start(self, objects: ObjectStore, place: object) -> None:
+        """Begin to renew it, by these objects; say so if it is lost."""
         self._renewed_by = objects
+        self._place = place
         self._thread.start()
 
     def prove_conditions(self, place: object) -> None:
@@ -178,6 +180,9 @@ class Lease:
                 self.renew(self._renewed_by)
             except StoreError as error:
                 _LOG.warning("the lease could not be renewed: %s", error)
+        if self._lost is not None and not self._ending.is_set():
+            # An engine whose streams are silent would say it at the next record.
+            _LOG.warning("%s", lost(self._place, self._lost))
 
     def _other(self, objects: ObjectStore) -> str:
         found = objects.get(NAME)

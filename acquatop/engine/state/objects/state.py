@@ -76,7 +76,7 @@ class ObjectState:
             except BaseException:
                 lease.release(brief or objects)
                 raise
-            lease.start(brief or objects)
+            lease.start(brief or objects, place)
         return state
 
     def declare(self, manifest: Mapping[str, str]) -> None:

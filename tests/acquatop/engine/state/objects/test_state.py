@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 
 import pytest
 
 from acquatop.engine.state.contract import Recovered
-from acquatop.engine.state.objects.lease import LeaseTiming
+from acquatop.engine.state.objects.lease import Lease, LeaseTiming
 from acquatop.engine.state.objects.state import ObjectState
 from acquatop.errors import EnvironmentProblem, UserError
 from connectors.object_store.contract import ObjectStore, StoreUnavailableError
@@ -140,6 +141,22 @@ def test_an_engine_that_was_stopped_asks_before_anything_else(objects: ObjectSto
     clock.now += 3600
     with pytest.raises(EnvironmentProblem, match="writes nothing more"):
         stale.check_right()
+
+
+def test_an_engine_without_work_says_that_it_has_lost_its_state(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    objects = InMemory()
+    timing = LeaseTiming(0.1)
+    lease = Lease.take(objects, PLACE, timing)
+    objects.remove(["lease.json"])
+    Lease.take(objects, PLACE, timing)
+    before = set(threading.enumerate())
+    lease.start(objects, PLACE)
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith(f"{PLACE} has been taken over by process")
 
 
 def test_many_snapshots_later_a_stale_engine_is_still_fenced() -> None:
