@@ -18,6 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from examples.oxigraph import OxigraphServer
 from tests.support.markers import ProgramGuard, mark_by_fixtures
+from tests.support.s3.running import MISSING, pointing_to, s3_server
 
 settings.register_profile(
     "acquatop",
@@ -108,3 +109,18 @@ def server(_server: OxigraphServer) -> OxigraphServer:
     """A running SPARQL server with nothing in it."""
     _server.update("CLEAR ALL")
     return _server
+
+
+@pytest.fixture(scope="session")
+def _s3() -> Iterator[int]:
+    if MISSING:
+        pytest.skip(f"not installed: {', '.join(MISSING)}; locks/s3.lock has them")
+    with s3_server() as port:
+        yield port
+
+
+@pytest.fixture
+def s3(_s3: int) -> Iterator[int]:
+    """The port of a running S3 server, which the environment names."""
+    with pointing_to(_s3):
+        yield _s3

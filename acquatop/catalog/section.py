@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from acquatop.errors import UserError
+from connectors.object_store.address import StoreAddress, is_address
 from replica.http.auth import Secret
 from rspql.diagnostics import nearest
 from rspql.durations import milliseconds
@@ -117,7 +118,22 @@ class Section:
         if "\0" in text:
             self.problem(f'"{key}" cannot be a path', key)
             return ""
+        if is_address(text):
+            hint = "mount it, and name the folder"
+            self.problem(f'"{key}" is a file or a folder, and cannot be {text}', key, hint)
+            return ""
         return str(self._document.file.parent.absolute() / text)
+
+    def place(self, key: str, *, default: str) -> str:
+        """Return a path, or an address in an object store."""
+        text = self.text(key, default=default)
+        if not is_address(text):
+            return self.path(key, default=default)
+        try:
+            StoreAddress.parse(text)
+        except ValueError as error:
+            self.problem(f'"{key}" cannot be {text}: {error}', key)
+        return text
 
     def text(self, key: str, *, default: str | None = None) -> str:
         """Return a text."""

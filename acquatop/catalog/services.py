@@ -130,6 +130,6 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
         bank=Budget(
             bank.whole("items", default=0, least=0), bank.whole("requests", default=0, least=0), 0.0
         ),
-        ledger=section.path("ledger", default=LEDGER) if strict else None,
+        ledger=section.place("ledger", default=LEDGER) if strict else None,
         chooses_n=chooses_n,
     )

@@ -36,9 +36,11 @@ class Committer:
         return nullcontext() if self._state is None else self._state.lock()
 
     def check(self) -> None:
-        """Raise the error that has ended all writing, if any: nothing could be committed now."""
+        """Raise an error if nothing could be committed now: after an error that has ended all
+        writing, or if another engine has the state.
+        """
         if self._state is not None:
-            self._state.check_failure()
+            self._state.check_right()
 
     def add(self, stream: StreamOperator) -> None:
         """Commit one more stream, and no longer those that have ended."""

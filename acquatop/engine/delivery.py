@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from acquatop.answer.answer import Answer
@@ -23,15 +23,23 @@ class Delivery:
 
     If state is ``durable``, the error of a sink is raised: the state must not get ahead of a sink.
     The run ends there, and resumes from there. Otherwise only the queries of the sink fail.
+    ``check`` raises an error if nothing may be written now.
     """
 
     def __init__(
-        self, queries: QueryRegistry, slots: SlotTable, observer: Observer, *, durable: bool
+        self,
+        queries: QueryRegistry,
+        slots: SlotTable,
+        observer: Observer,
+        *,
+        durable: bool,
+        check: Callable[[], object] = lambda: None,
     ) -> None:
         self._queries = queries
         self._slots = slots
         self._observer = observer
         self._durable = durable
+        self._check = check
         # Held while observers are told of a query, so that its removal is the last they hear of it.
         self._telling = threading.Lock()
 
@@ -50,6 +58,7 @@ class Delivery:
                 self._observer.answer(AnswerSeen(answer=answer, repeated=repeated, **held))
         sinks = {id(sink): sink for answer in wanted for sink in queries[answer.query].sinks}
         for sink in sinks.values():
+            self._check()
             its = [answer for answer in wanted if sink in queries[answer.query].sinks]
             self._write(sink, its, queries)
         for answer in wanted:

@@ -21,6 +21,7 @@ from acquatop.engine.observer import Observer, Silent
 from acquatop.engine.persistence import EngineState
 from acquatop.engine.queries import QueryRegistry
 from acquatop.engine.slots import SlotTable
+from acquatop.engine.state.place import RemotePlace, state_place
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.streams import StreamTable
 from acquatop.engine.surroundings import Surroundings
@@ -53,7 +54,8 @@ class Engine:
     :meth:`start`. ``until_end`` reads only the present content of the streams and then closes all
     windows, for recordings.
 
-    ``state`` is a folder: an engine resumes there after a former one, however that ended. All
+    ``state`` is a folder, or ``s3://BUCKET/PREFIX``: an engine resumes there after a former one,
+    however that ended. All
     queries that shall resume must be registered before the engine starts. ``spark`` is a
     session to use instead of one of the engine's own, or
     :class:`~acquatop.catalog.spark_settings.SparkSettings` for that one, in place of the catalog's.
@@ -85,7 +87,7 @@ class Engine:
         rankers: RankerRegistry = DEFAULT_RANKERS,
         progress: Progress | None = None,
         observer: Observer | None = None,
-        state: Path | None = None,
+        state: Path | RemotePlace | str | None = None,
         autostart: bool | None = None,
         recording: Recorder | None = None,
         surroundings: Surroundings | None = None,
@@ -116,7 +118,9 @@ class Engine:
             wall_clock=around.wall_clock,
             timer=around.timer,
         )
-        kept = None if state is None else EngineState(state, observer, around.state_folder)
+        kept = None
+        if state is not None:
+            kept = EngineState(state_place(state), observer, around.state_folder)
         self._runtime = LazyRuntime(functools.partial(open_runtime, runtime, spark, catalog.spark))
         self._replicas = Replicas(
             clock=clock,
@@ -128,6 +132,7 @@ class Engine:
             machine=around.machine,
             workers=around.workers,
             open_feed=around.open_feed,
+            goes_on_elsewhere=kept is not None and kept.is_remote,
         )
         self._folders = KeysFolders(kept)
         resources = Resources(
@@ -142,8 +147,10 @@ class Engine:
         )
         self._slots = SlotTable(resources, kept, reads_together=settings.reads_together)
         self._queries = QueryRegistry(self._slots, observer, live=not until_end)
-        delivery = Delivery(self._queries, self._slots, observer, durable=durable)
         self._committer = Committer(kept, self._slots, clock)
+        delivery = Delivery(
+            self._queries, self._slots, observer, durable=durable, check=self._committer.check
+        )
         self._streams = StreamTable(
             self._runtime, self._committer, delivery, observer, kept, settings
         )
@@ -170,7 +177,7 @@ class Engine:
         rankers: RankerRegistry = DEFAULT_RANKERS,
         progress: Progress | None = None,
         observer: Observer | None = None,
-        state: Path | None = None,
+        state: Path | RemotePlace | str | None = None,
         autostart: bool | None = None,
         streams: Mapping[str, DataFrame] | None = None,
     ) -> Self:

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acquatop.answer.answer import Answer
@@ -87,6 +88,9 @@ class RegisteredQuery:
         if folder is None:
             hint = 'register it with sinks=[open_sink("parquet:FOLDER")]'
             raise UserError(f"{self.name} has no sink that a DataFrame can read\n  hint: {hint}")
+        if not isinstance(folder, Path):
+            hint = f'read the files themselves: spark.read.parquet("{folder}")'
+            raise UserError(f"a DataFrame of {self.name} needs a local folder\n  hint: {hint}")
         return answers_stream(spark, folder, self.name, self._columns, types or {})
 
     def stop(self) -> None:

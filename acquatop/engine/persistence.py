@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from acquatop.answer.answer import Answer
 from acquatop.answer.codec import answer_from_document, answer_to_document
 from acquatop.engine.observer import Kept, Observer, StateSeen
-from acquatop.engine.state.directory import Recovered, StateDirectory
+from acquatop.engine.state.contract import Recovered, StateStore
 from acquatop.engine.state.folder import Folder
+from acquatop.engine.state.place import RemotePlace, StatePlace, open_state
 from acquatop.errors import EnvironmentProblem, UserError
 
 _JOURNAL_BYTES = 64 << 20
@@ -30,7 +31,7 @@ class KeptSlot(NamedTuple):
 
 
 class EngineState:
-    """State of an engine, stored in a state directory.
+    """State of an engine, stored in one place.
 
     After a batch with answers, a snapshot with these answers is written. After other batches, only
     the batch is appended to the journal, up to its limit. After the first error nothing is written
@@ -39,25 +40,27 @@ class EngineState:
 
     def __init__(
         self,
-        path: Path,
+        place: StatePlace,
         observer: Observer,
         folder: Callable[[Path], Folder] = Folder,
     ) -> None:
-        self._path = path
+        self.place = place
         self._folder = folder
         self._observer = observer
-        self._directory: StateDirectory | None = None
+        self._directory: StateStore | None = None
         self._recovered: Recovered | None = None
         self._engine: Mapping[str, Any] = {}
         self._has_snapshot = False
         self._failure: BaseException | None = None
         self._lock = threading.RLock()
+        self.is_remote = isinstance(place, RemotePlace)
+        """True if other machines reach it."""
         self.is_behind = False
         """True if the journal has entries after the last snapshot."""
 
     def open(self, manifest: Mapping[str, str]) -> None:
         """Open the directory, and read the state of a former engine."""
-        self._directory = StateDirectory.open(self._path, manifest, folder=self._folder)
+        self._directory = open_state(self.place, manifest, self._folder)
         started = time.perf_counter()
         self._recovered = self._directory.recover()
         if self._recovered is None:
@@ -97,7 +100,7 @@ class EngineState:
         """Raise :class:`UserError` if a query has state that the key's slot cannot resume from."""
         if self.is_kept(query, key) is False:
             raise UserError(
-                f"query {query} cannot go on from what {self._path} holds of it: the settings "
+                f"query {query} cannot go on from what {self.place} holds of it: the settings "
                 "of its stream or service "
                 "are such that it is evaluated in another way now\n"
                 "  hint: take the old settings again (refill, solutions, strategy, or the "
@@ -136,6 +139,12 @@ class EngineState:
     def keys_folder(self, key: str) -> Path:
         """Return the folder for the executors' data on a slot's keys."""
         assert self._directory is not None
+        if self.is_remote:
+            raise UserError(
+                f"keys cannot be left to executors with a state in {self.place}: their files are "
+                "a part of the state, and executors need a folder that all share\n"
+                '  hint: leave keys = "executors" out, or name a folder that all share as the state'
+            )
         return self._directory.folder("keys_" + hashlib.sha256(key.encode()).hexdigest()[:16])
 
     # Writing --------------------------------------------------------------------------------------
@@ -185,10 +194,18 @@ class EngineState:
         """Raise the first error, if there was any: nothing is kept after it."""
         if self._failure is not None:
             raise EnvironmentProblem(
-                f"{self._path}: nothing is kept any more, since something has failed: "
+                f"{self.place}: nothing is kept any more, since something has failed: "
                 f"{self._failure}\n"
                 "  hint: mend that and start again; it goes on from before it failed"
             ) from self._failure
+
+    def check_right(self) -> None:
+        """Raise an error if nothing may be written: after the first error, or if another engine
+        has the place now.
+        """
+        self.check_failure()
+        if self._directory is not None:
+            self._directory.check_right()
 
     def close(self) -> None:
         """Release the directory for other processes."""

@@ -18,11 +18,13 @@ from acquatop.catalog.remotes import (
     TableSource,
 )
 from acquatop.catalog.services import Service
-from acquatop.errors import EnvironmentProblem
+from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.plan.bind import BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
+from acquatop.refresh.ledger_object import open_keeper
 from acquatop.refresh.remote_recorder import RemoteRecorder
 from acquatop.refresh.service_join import is_bound_from_the_start
+from connectors.object_store.address import is_address
 from replica.access import Access
 from replica.clocks import Clock, EventTime, MachineClock, SteadyTime
 from replica.feeds.contract import Feed
@@ -33,6 +35,7 @@ from replica.remotes import Remote, RemoteError
 from replica.remotes.records import RecordReader
 from replica.spending.account import Account
 from replica.spending.ledger import Ledger, LedgerError
+from replica.spending.ledger_elsewhere import LedgerElsewhere
 from replica.spending.quota import Quota
 from replica.store import ReplicaStore, SolutionStore
 from replica.store.keyed_store import KeyedStore
@@ -72,7 +75,8 @@ class _Way:
 class Replicas:
     """Factory of replicas. Call :meth:`close` when they are no longer needed.
 
-    With a ``recording``, everything that the remotes say is recorded.
+    With a ``recording``, everything that the remotes say is recorded. ``goes_on_elsewhere`` is True
+    if the state is where other machines reach it: then ledgers must be as well.
     """
 
     clock: Clock = time.monotonic
@@ -84,7 +88,9 @@ class Replicas:
     machine: MachineClock = field(default_factory=MachineClock.of_this_machine)
     workers: Callable[[int], Workers] = Workers
     open_feed: FeedFactory = field(default_factory=lambda: open_feed)
+    goes_on_elsewhere: bool = False
     _ways: dict[str, _Way] = field(default_factory=dict)
+    _elsewhere: dict[str, LedgerElsewhere] = field(default_factory=dict)
 
     def open(self, bound: BoundQuery, *, load: bool = True) -> Maintainer[ReplicaStore] | None:
         """Return the maintainer of a top-k query's replica; None if the query asks no remote.
@@ -137,6 +143,7 @@ class Replicas:
             if way.ledger is not None:
                 way.ledger.close()
         self._ways.clear()
+        self._elsewhere.clear()
 
     # One service ----------------------------------------------------------------------------------
 
@@ -166,11 +173,20 @@ class Replicas:
         return self._ways[service.iri]
 
     def _ledger(self, service: Service) -> Ledger | None:
-        if service.refresh.ledger is None:
+        place = service.refresh.ledger
+        if place is None:
             return None
+        if self.goes_on_elsewhere and not is_address(place):
+            raise UserError(
+                f"<{service.iri}> is strict, and its ledger is a file of this machine ({place}): "
+                "an engine that goes on at another would spend its budget again\n"
+                '  hint: set ledger = "s3://BUCKET/PREFIX" in its refresh table'
+            )
         try:
+            if is_address(place):
+                return self._ledger_elsewhere(place, service.refresh.budget.seconds / 4)
             return Ledger(
-                service.refresh.ledger,
+                place,
                 longest_wait=min(_PATIENCE, service.refresh.budget.seconds / 4),
                 machine=self.machine,
                 wall=self.wall_clock,
@@ -178,6 +194,15 @@ class Replicas:
         except LedgerError as error:
             hint = f"what is spent on <{service.iri}> has to be kept, as it is strict"
             raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
+
+    def _ledger_elsewhere(self, place: str, seconds: float) -> Ledger:
+        """Return the ledger at an address: all services share it, as a newer user ends it."""
+        if place not in self._elsewhere:
+            keeper = open_keeper(place, max(_PATIENCE, seconds))
+            self._elsewhere[place] = LedgerElsewhere(
+                keeper, place, machine=self.machine, wall=self.wall_clock
+            )
+        return self._elsewhere[place]
 
     def _account(self, service: Service, query: str) -> Account:
         way, refresh = self._way(service), service.refresh

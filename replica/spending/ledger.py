@@ -104,17 +104,12 @@ class Ledger:
         machine: MachineClock | None = None,
         wall: Clock = time.time,
     ) -> None:
-        self.path = Path(path).absolute()
+        self.path = self._named(path)
         self._machine = machine or MachineClock.of_this_machine()
         self._lock = threading.RLock()
         self._is_within = False
         with self.telling():
-            self._connection = sqlite3.connect(
-                self.path,
-                timeout=_PATIENCE_AT_OPENING,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            self._connection = self._connect()
         try:
             with self.telling():
                 self._open()
@@ -151,6 +146,7 @@ class Ledger:
                 yield
                 with self.telling():
                     self._connection.execute("COMMIT")
+                    self._committed()
             finally:
                 self._is_within = False
                 with contextlib.suppress(sqlite3.Error):
@@ -204,6 +200,20 @@ class Ledger:
             raise LedgerError(
                 f"the ledger {self.path} cannot be used, so nothing is spent: {error}"
             ) from error
+
+    def _named(self, path: Path | str) -> str:
+        return str(Path(path).absolute())
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            self.path,
+            timeout=_PATIENCE_AT_OPENING,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def _committed(self) -> None:
+        """Do nothing: it is on disk."""
 
     def _open(self) -> None:
         # In one transaction, as another process may be creating the tables.
@@ -273,7 +283,7 @@ class Ledger:
 
     def _place_now(self) -> tuple[int, int]:
         """Return the identity of the file at the path."""
-        found = self.path.stat()
+        found = Path(self.path).stat()
         return found.st_dev, found.st_ino
 
 

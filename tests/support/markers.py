@@ -12,12 +12,12 @@ import pytest
 THOROUGH = pytest.mark.slow
 """Mark of a test that works for long, but in its own process: any worker may run it."""
 
-MARKER_OF_FIXTURE = {"spark": "spark", "_server": "server"}
+MARKER_OF_FIXTURE = {"spark": "spark", "_server": "server", "_s3": "server"}
 MARKER_OF_PROGRAM = {"spark-submit": "spark", "oxigraph": "server"}
 
 
 def mark_by_fixtures(item: pytest.Item) -> None:
-    """Mark a test that uses Spark's session or the SPARQL server."""
+    """Mark a test that uses Spark's session or a server."""
     for name in getattr(item, "fixturenames", ()):
         if name in MARKER_OF_FIXTURE:
             item.add_marker(MARKER_OF_FIXTURE[name])

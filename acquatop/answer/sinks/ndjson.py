@@ -8,15 +8,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.sinks.contract import Sink
 from acquatop.answer.sinks.durable import make_folder
+from acquatop.answer.sinks.files import FilePlace
 from acquatop.answer.sinks.growing import GrowingFile, Key
 from acquatop.answer.sinks.json_line import json_line
 from acquatop.answer.sinks.naming import safe_name
+from acquatop.answer.sinks.window_files import WindowFiles
 from acquatop.errors import UserError
 from acquatop.instants import instant_ms
 
 SUFFIXES = (".ndjson", ".jsonl")
 """Suffixes of a path that is a file, for one query; any other path is a folder."""
+
+
+def ndjson_sink(place: FilePlace, *, canonical: bool = False) -> Sink:
+    """Return the sink of a path; in an object store, where nothing grows, a file per answer."""
+    if isinstance(place, Path):
+        return NdjsonSink(place, canonical=canonical)
+    return WindowFiles(place, SUFFIXES[0], lambda answer: _line(answer, canonical=canonical))
 
 
 class NdjsonSink:
@@ -38,8 +48,8 @@ class NdjsonSink:
         """Write each query's answers to the end of its file, or from the first repeated one on."""
         lines: defaultdict[str, dict[Key, bytes]] = defaultdict(dict)
         for answer in answers:
-            document = answer.canonical() if self._canonical else answer.to_json()
-            lines[answer.query][answer.closes_ms, answer.window] = json_line(document)
+            line = _line(answer, canonical=self._canonical)
+            lines[answer.query][answer.closes_ms, answer.window] = line
         for query, its_lines in lines.items():
             self._file(query).write(its_lines)
 
@@ -64,6 +74,10 @@ class NdjsonSink:
             opening = json_line({"query": query})[:-2] + b","
             self._files[query] = GrowingFile(path, opening, _key)
         return self._files[query]
+
+
+def _line(answer: Answer, *, canonical: bool) -> bytes:
+    return json_line(answer.canonical() if canonical else answer.to_json())
 
 
 def _key(line: bytes) -> Key | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from acquatop.answer.answer import Answer
+from acquatop.answer.sinks.files import FilePlace
 from acquatop.answer.sinks.window_files import WindowFiles, require_form, utf8
 
 
-def ntriples_sink(folder: Path) -> WindowFiles:
+def ntriples_sink(folder: FilePlace) -> WindowFiles:
     """Return a sink of ``.nt`` files."""
     return WindowFiles(folder, ".nt", encode)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from acquatop.answer.answer import Answer
+from acquatop.answer.sinks.files import FilePlace
 from acquatop.answer.sinks.table import answers_table
 from acquatop.answer.sinks.window_files import WindowFiles
 
@@ -12,7 +11,7 @@ from acquatop.answer.sinks.window_files import WindowFiles
 class ParquetSink(WindowFiles):
     """Sink of ``.parquet`` files, all in one ``folder``; Spark ignores unfinished ones."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: FilePlace) -> None:
         super().__init__(folder, ".parquet", encode, flat=True)
         self.folder = folder
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from acquatop.answer.sinks.contract import Sink
-from acquatop.answer.sinks.ndjson import NdjsonSink
+from acquatop.answer.sinks.files import FilePlace
+from acquatop.answer.sinks.ndjson import ndjson_sink
 from acquatop.answer.sinks.ntriples import ntriples_sink
 from acquatop.answer.sinks.parquet import ParquetSink
 from acquatop.answer.sinks.results_csv import results_csv_sink
@@ -18,12 +19,13 @@ from acquatop.answer.sinks.results_tsv import results_tsv_sink
 from acquatop.answer.sinks.stdout import StdoutSink
 from acquatop.answer.sinks.turtle import turtle_sink
 from acquatop.errors import UserError
+from connectors.object_store.address import StoreAddress, is_address
 from replica.http.auth import Secret
 from rspql.diagnostics import nearest
 
-PATHS: Mapping[str, tuple[str, Callable[[Path], Sink]]] = {
-    "ndjson": ("PATH", NdjsonSink),
-    "canonical": ("PATH", lambda path: NdjsonSink(path, canonical=True)),
+PATHS: Mapping[str, tuple[str, Callable[[FilePlace], Sink]]] = {
+    "ndjson": ("PATH", ndjson_sink),
+    "canonical": ("PATH", lambda path: ndjson_sink(path, canonical=True)),
     "srj": ("FOLDER", results_json_sink),
     "csv": ("FOLDER", results_csv_sink),
     "tsv": ("FOLDER", results_tsv_sink),
@@ -71,7 +73,16 @@ def _open_path(kind: str, place: str) -> Sink:
     what, opened = PATHS[kind]
     if not place or "\0" in place:
         raise UserError(f"{kind} needs a path\n  hint: write {kind}:{what}")
-    return opened(Path(place).expanduser())
+    if not is_address(place):
+        path = unquote(urlsplit(place).path) if place.startswith("file://") else place
+        return opened(Path(path).expanduser())
+    try:
+        return opened(StoreAddress.parse(place))
+    except ValueError as error:
+        raise UserError(
+            f"answers cannot go to {kind}:{place.partition('?')[0]}: {error}\n"
+            f"  hint: write {kind}:{what} or {kind}:s3://BUCKET/PREFIX"
+        ) from None
 
 
 def _open_broker(kind: str, target: str, environment: Mapping[str, str]) -> Sink:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.sinks.files import FilePlace
 from acquatop.answer.sinks.window_files import WindowFiles, columns_of, require_form, utf8
 
 
-def results_csv_sink(folder: Path) -> WindowFiles:
+def results_csv_sink(folder: FilePlace) -> WindowFiles:
     """Return a sink of ``.csv`` files."""
     return WindowFiles(folder, ".csv", encode)
 

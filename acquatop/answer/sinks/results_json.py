@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from acquatop.answer.answer import Answer, term_json
+from acquatop.answer.sinks.files import FilePlace
 from acquatop.answer.sinks.json_line import json_line
 from acquatop.answer.sinks.window_files import WindowFiles, columns_of, require_form
 
 
-def results_json_sink(folder: Path) -> WindowFiles:
+def results_json_sink(folder: FilePlace) -> WindowFiles:
     """Return a sink of ``.srj`` files."""
     return WindowFiles(folder, ".srj", encode)
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from rdflib import BNode, Literal
 from rdflib.term import Identifier
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.sinks.files import FilePlace
 from acquatop.answer.sinks.window_files import WindowFiles, columns_of, require_form, utf8
 from replica.terms import literal_text
 
 _NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 
 
-def results_tsv_sink(folder: Path) -> WindowFiles:
+def results_tsv_sink(folder: FilePlace) -> WindowFiles:
     """Return a sink of ``.tsv`` files."""
     return WindowFiles(folder, ".tsv", encode)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 
 from acquatop.answer.answer import Answer
-from acquatop.answer.sinks.durable import make_folder, write_files
+from acquatop.answer.sinks.files import FilePlace, open_files
 from acquatop.answer.sinks.naming import instant_name, safe_name
 from acquatop.errors import UserError
 
@@ -18,43 +17,36 @@ class WindowFiles:
     """Sink that writes a file per answer, named by the time at which its window closes.
 
     Every query has a folder of its own, unless ``flat``: then the query's name precedes the time.
-    ``encode`` makes a file's content from an answer; equal answers must give equal content. One
-    sync per answer and one per folder.
+    ``encode`` makes a file's content from an answer; equal answers must give equal content. On a
+    disk, one sync per answer and one per folder; in an object store, one request per answer.
     """
 
     def __init__(
-        self, folder: Path, suffix: str, encode: Callable[[Answer], bytes], *, flat: bool = False
+        self,
+        folder: FilePlace,
+        suffix: str,
+        encode: Callable[[Answer], bytes],
+        *,
+        flat: bool = False,
     ) -> None:
-        self._folder = folder
+        self._files = open_files(folder)
         self._suffix = suffix
         self._encode = encode
         self._flat = flat
-        self._made: set[Path] = set()
-        self._make(folder)
 
     def write(self, answers: Sequence[Answer]) -> None:
         """Write a file per answer, replacing one that exists."""
-        files = {self._path(answer): self._encode(answer) for answer in answers}
-        for path in files:
-            self._make(path.parent)
-        write_files(files)
+        self._files.write({self._name(answer): self._encode(answer) for answer in answers})
 
     def close(self) -> None:
         """Do nothing: no file is held open."""
 
-    def _path(self, answer: Answer) -> Path:
+    def _name(self, answer: Answer) -> str:
         query, closes = safe_name(answer.query), instant_name(answer.closes_ms)
         if answer.counts_elements:
             # Several such windows may close at one time.
             closes += f".{answer.window:0{_DIGITS}}"
-        return self._folder / (
-            f"{query}.{closes}{self._suffix}" if self._flat else f"{query}/{closes}{self._suffix}"
-        )
-
-    def _make(self, folder: Path) -> None:
-        if folder not in self._made:
-            make_folder(folder)
-            self._made.add(folder)
+        return f"{query}{'.' if self._flat else '/'}{closes}{self._suffix}"
 
 
 def require_form(answer: Answer, forms: Collection[str], kind: str, others: str) -> None:

@@ -43,9 +43,8 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument(
         "--state",
-        type=Path,
-        metavar="DIR",
-        help="where to keep what is needed to go on after a stop",
+        metavar="PLACE",
+        help="where to keep what is needed to go on after a stop: a folder, or s3://BUCKET/PREFIX",
     )
     parser.add_argument(
         "--to",
@@ -110,9 +109,7 @@ def execute(options: argparse.Namespace) -> None:
                 names = _register(engine, options, sinks)
                 engine.start()
             ending.gently()
-            watching.started(
-                runtime=options.runtime, queries=names, state=options.state and str(options.state)
-            )
+            watching.started(runtime=options.runtime, queries=names, state=options.state)
             with watching.answers() as show:
                 for answer in engine.answers(limit=options.windows):
                     show(answer)

@@ -64,9 +64,8 @@ def add_parser(verbs: Any) -> None:
     add_evaluation_options(parser)
     parser.add_argument(
         "--state",
-        type=Path,
-        metavar="DIR",
-        help="where to keep queries, and what they need to go on",
+        metavar="PLACE",
+        help="a folder, in which to keep queries, and what they need to go on",
     )
     parser.add_argument(
         "--queries", type=positive, default=200, metavar="N", help="so many at most (%(default)s)"
@@ -138,6 +137,7 @@ def _serve(
     from acquatop.engine.engine import Engine
     from acquatop.engine.observer import Observer, Several
 
+    state = _folder(options.state)
     limits = Limits(queries=options.queries, answers=options.answers).with_texts(options.limit)
     allow_files(limits.connections)
     metrics, progress, settings = Metrics(), LoadingProgress(), spark_settings(options)
@@ -153,7 +153,7 @@ def _serve(
             spark=settings,
             progress=progress,
             observer=Several([*watching, ending]),
-            state=options.state and options.state / "engine",
+            state=state and state / "engine",
             autostart=False,
         )
         metrics.watch(engine.waiting)
@@ -162,7 +162,7 @@ def _serve(
 
     service = QueryService(
         make_engine,
-        registrations=options.state and InFolder(options.state / "queries"),
+        registrations=None if state is None else InFolder(state / "queries"),
         limits=limits,
         intake=unusable.intake,
     )
@@ -196,6 +196,20 @@ def _serve(
             )
         tell(f"serving {len(service.queries())} queries at {server.url}; Ctrl-C ends it")
         server.wait()
+
+
+def _folder(text: str | None) -> Path | None:
+    """Return the folder of the state; raises :class:`UserError` for a place elsewhere."""
+    from acquatop.engine.state.place import state_place
+    from acquatop.errors import UserError
+
+    place = None if text is None else state_place(text)
+    if place is None or isinstance(place, Path):
+        return place
+    raise UserError(
+        f"acquatop serve keeps its queries in a folder, not at {place}\n"
+        "  hint: name a folder on a local disk, or run the queries by acquatop run"
+    )
 
 
 def _begin(service: QueryService, files: Sequence[str]) -> list[str]:

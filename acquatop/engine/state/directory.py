@@ -6,10 +6,10 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from acquatop.engine.state.contract import Recovered
 from acquatop.engine.state.folder import Folder, make_folder
 from acquatop.engine.state.journal import Journal
 from acquatop.engine.state.lock import DirectoryLock
@@ -22,24 +22,12 @@ from acquatop.engine.state.names import (
     read_name,
     snapshot_name,
 )
+from acquatop.engine.state.placement import LARGE
 from acquatop.engine.state.problems import Damaged, explained
-from acquatop.engine.state.snapshots import LARGE, Snapshots
+from acquatop.engine.state.snapshots import Snapshots
 from acquatop.errors import EnvironmentProblem
 
 _FOLDER = re.compile(r"[a-z][a-z0-9_]*")
-
-
-@dataclass(frozen=True)
-class Recovered:
-    """Newest complete state: a snapshot, and the journal after it.
-
-    ``problem`` describes the damage of a newer snapshot, if there is one. It is reported until the
-    next save or append. The parts themselves tell the position of the state.
-    """
-
-    parts: Mapping[str, bytes]
-    journal: Sequence[Mapping[str, bytes]]
-    problem: str | None = None
 
 
 class StateDirectory:
@@ -171,6 +159,9 @@ class StateDirectory:
     def journal_length(self) -> int:
         """The bytes of the journal since the newest snapshot; a recovery reads all of it."""
         return 0 if self._journal is None else self._journal.length
+
+    def check_right(self) -> None:
+        """Do nothing: the lock lasts as long as the process, and each call checks it."""
 
     def folder(self, name: str) -> Path:
         """Return a subfolder for other data, made if missing.

@@ -48,7 +48,7 @@ class Manifest:
     entries: Mapping[str, ManifestEntry]
     has_checksum: bool = True
 
-    def agreed(self, wanted: Mapping[str, str], snapshots: list[int], path: Path) -> Manifest:
+    def agreed(self, wanted: Mapping[str, str], snapshots: list[int], path: object) -> Manifest:
         """Return the manifest for the wanted texts; raises :class:`UserError` if one has changed.
 
         A dropped name is remembered until no remaining snapshot (given by number) may contain it.
@@ -90,10 +90,22 @@ class Manifest:
             )
         return None
 
+    def document(self) -> dict[str, Any]:
+        """Return its entries as JSON has them."""
+        return {name: _to_json(entry) for name, entry in sorted(self.entries.items())}
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Manifest:
+        """Return the manifest with these entries."""
+        entries = {
+            str(name): ManifestEntry(str(each["text"]), each.get("dropped_after"))
+            for name, each in document.items()
+        }
+        return cls(entries)
+
     def write(self, folder: Folder) -> None:
         """Write it atomically: a crash leaves the old one or the new one."""
-        entries = {name: _to_json(entry) for name, entry in sorted(self.entries.items())}
-        document = {"format": FORMAT, "entries": entries}
+        document = {"format": FORMAT, "entries": self.document()}
         document["checksum"] = _checksum(document)
         content = json.dumps(document, indent=2, ensure_ascii=False)
         # Texts may contain lone surrogates, which UTF-8 does not allow.
@@ -117,11 +129,9 @@ def _parse(content: bytes, path: Path) -> Manifest:
             raise ValueError("its checksum does not match")
         version = int(parsed["format"])
         if version <= FORMAT:
-            entries = {
-                str(name): ManifestEntry(str(each["text"]), each.get("dropped_after"))
-                for name, each in _items(parsed)
-            }
-            return Manifest(entries, checksum is not None)
+            return replace(
+                Manifest.of_document(parsed["entries"]), has_checksum=checksum is not None
+            )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         said = error if isinstance(error, ValueError) else "it is not what is written there"
         raise EnvironmentProblem(
@@ -140,12 +150,8 @@ def _checksum(document: Mapping[str, Any]) -> str:
     return f"{zlib.crc32(json.dumps(document, sort_keys=True).encode()):08x}"
 
 
-def _items(parsed: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    yield from parsed["entries"].items()
-
-
 def _say_changed(
-    changed: list[str], known: Mapping[str, ManifestEntry], wanted: Mapping[str, str], path: Path
+    changed: list[str], known: Mapping[str, ManifestEntry], wanted: Mapping[str, str], path: object
 ) -> str:
     first, *others = changed
     lines = [f"{first} has changed since the state in {path} was written:"]

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
+from acquatop.engine.state.place import state_place
 from acquatop.errors import EnvironmentProblem
 from tests.support.crash.life import Life
 from tests.support.crash.reaper import Point, Reaper
@@ -24,12 +25,19 @@ FAILED = 3
 
 
 def start(
-    life: Life, point: Point | None = None, victim: str = "self", seed: int = 0
+    life: Life,
+    point: Point | None = None,
+    victim: str = "self",
+    seed: int = 0,
+    place: Path | None = None,
 ) -> subprocess.Popen[str]:
-    """Start a child, with a hash seed of its own."""
+    """Start a child, with a hash seed of its own.
+
+    ``place`` is all that it has of a disk, as on another machine.
+    """
     given = {
         "catalog": str(life.catalog),
-        "state": str(life.state),
+        "state": life.state_text,
         "out": str(life.out),
         "queries": dict(life.queries),
         "runtime": life.runtime,
@@ -38,9 +46,12 @@ def start(
     if point is not None:
         command += [point.name, str(point.nth), victim]
     surroundings = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    if place is not None:
+        paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        surroundings |= {"PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(place)}
     return subprocess.Popen(
         command,
-        cwd=ROOT,
+        cwd=place or ROOT,
         env=surroundings,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -89,8 +100,9 @@ class JavaKiller(Reaper):
 def main(given: str, *point: str) -> int:
     """Live."""
     said = json.loads(given)
-    paths = {name: Path(said[name]) for name in ("catalog", "state", "out")}
-    life = Life(**paths, queries=said["queries"], runtime=said["runtime"])
+    places = {name: state_place(said[name]) for name in ("state", "out")}
+    catalog = Path(said["catalog"])
+    life = Life(catalog=catalog, **places, queries=said["queries"], runtime=said["runtime"])
     reaper = Reaper(kill=kill_self)
     if point:
         at = Point(point[0], int(point[1]))

@@ -55,7 +55,7 @@ def judged(
         holds=content(life.out),
         right=right,
     )
-    path = life.out.with_suffix(".history.ndjson")
+    path = life.catalog.with_name(f"{life.out.name}.history.ndjson")
     write_history(path, run)
     return judge_recorded(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from acquatop import Engine
 from acquatop.answer.sinks import Sink, open_sink
+from acquatop.engine.state.place import RemotePlace
+from tests.support.s3.running import held
 
 
 @dataclass(frozen=True)
@@ -16,10 +19,17 @@ class Life:
     """Settings that an engine is started with."""
 
     catalog: Path
-    state: Path
-    out: Path
+    state: Path | RemotePlace
+    out: Path | RemotePlace
     queries: Mapping[str, str]
     runtime: str = "local"
+
+    @property
+    def state_text(self) -> str:
+        """The state's place as an option has it."""
+        if isinstance(self.state, Path):
+            return str(self.state)
+        return f"{self.state}?lease={self.state.lease_seconds:.0f}s"
 
     @contextmanager
     def sinks(self) -> Iterator[tuple[Sink, Sink]]:
@@ -56,11 +66,23 @@ class Life:
                 pass
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    """Return all files of a folder that are not hidden."""
+def content(folder: Path | RemotePlace) -> dict[str, bytes]:
+    """Return all files of a folder that are not hidden.
+
+    Objects that are lines of one query come together, as in the file on a disk.
+    """
+    if isinstance(folder, RemotePlace):
+        return _in_files(held(folder.address))
     files = (
         file
         for file in sorted(folder.rglob("*"))
         if file.is_file() and not file.name.startswith(".")
     )
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def _in_files(objects: Mapping[str, bytes]) -> dict[str, bytes]:
+    files: defaultdict[str, bytes] = defaultdict(bytes)
+    for name, its in sorted(objects.items()):
+        files[f"{name.rpartition('/')[0]}.ndjson" if name.endswith(".ndjson") else name] += its
+    return dict(files)

@@ -95,12 +95,10 @@ class Trial:
 
     def _answered(self, life: Life) -> dict[str, int]:
         """Return how many evaluations of each service have been answered visibly."""
-        files = {
-            service: life.out / "lines" / f"{query}.ndjson" for service, query in SERVICE_OF.items()
-        }
+        files = content(life.out)
         return {
-            service: file.read_bytes().count(b"}\n") if file.exists() else 0
-            for service, file in files.items()
+            service: files.get(f"lines/{query}.ndjson", b"").count(b"}\n")
+            for service, query in SERVICE_OF.items()
         }
 
     def _check_asked(self, name: str, asked: Asked, answered: Mapping[str, int]) -> None:

@@ -1,0 +1,1 @@
+"""State in an object store: a chain of records that are written once, and a lease."""

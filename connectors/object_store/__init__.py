@@ -1,0 +1,1 @@
+"""Object stores: whole objects by name, written under conditions that the store itself checks."""
