@@ -563,6 +563,8 @@ class World(Silent):
             name = where.removeprefix("query ")
             self.history.ended.setdefault(name, self.life)
             self.history.left.add(name)
+            if self._step is not None:
+                self._step.lost.add(name)
         is_expected = self._has_struck or is_lost or "the sink is broken" in str(error)
         if not is_expected and not isinstance(error, Killed):
             self.history.problems.append(f"{where} failed: {type(error).__name__}: {error}")
