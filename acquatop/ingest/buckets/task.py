@@ -11,15 +11,17 @@ import pyarrow as pa
 
 from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
-from acquatop.ingest.buckets.partials import with_plain_keys
-from acquatop.ingest.buckets.replica_values import BucketView
+from acquatop.ingest.buckets.key_texts import KeyTexts
+from acquatop.ingest.buckets.partials import stored
+from acquatop.ingest.buckets.replica_values import BucketValues, BucketView
+from acquatop.ingest.buckets.sorted_hashes import Union, union
 from acquatop.ingest.match import KEY
-from acquatop.ingest.reduce.pane_partials import partials_of, table_of
+from acquatop.ingest.reduce.pane_partials import hashes_in, partial_in, table_of
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.topk.aggregates.aggregate_totals import Totals
 from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
-from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
+from acquatop.topk.contract import FloatArray, IntArray, Rows
 from acquatop.topk.order import best
 from rspql.plan import Score
 from rspql.scoring.ratios import Ratio
@@ -43,12 +45,12 @@ class BucketRanking:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Bucket: chunks of each pane, ``crowded`` panes with chunks to merge, and a replica view."""
+    """Bucket: chunks of each pane, ``crowded`` panes with chunks to merge, the replica's values."""
 
     number: int
     panes: Mapping[Pane, Sequence[Chunk]]
     crowded: frozenset[Pane] = frozenset()
-    view: BucketView | None = None
+    values: BucketValues | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class BucketFound:
 class BucketTask:
     """Task that reads a bucket's chunks and ranks its keys.
 
+    Keys are told apart by their hashes; texts are read of those that tie, and of those returned.
     O(rows of its chunks) time, and O(its keys and chunks) memory. ``asked`` is the number of keys
     wanted that have no value, and the number of those that the remote did not have.
     """
@@ -104,21 +107,22 @@ class BucketTask:
             return BucketFound(problem=str(error))
 
     def _found(self, bucket: Bucket) -> BucketFound:
-        keys, panes = self._read(bucket)
+        keys, texts, panes = self._read(bucket)
         totals = Totals(self.columns.aggregates)
         totals.grow(len(keys))
-        merged = self._merge(bucket, keys, panes, totals)
+        merged = self._merge(bucket, keys, texts, panes, totals)
         if not self.rankings:
             return BucketFound(merged=merged)
         for pane, partials in panes.items():
             for partial in partials:
                 totals.enter(pane[1], partial)
-        content = _Keys(keys, bucket.view, totals)
+        view = None if bucket.values is None else bucket.values.read(self.folder, keys.hashes)
+        content = _Keys(texts, view, totals)
         return BucketFound([self._best(each, content) for each in self.rankings], merged)
 
     # Reading --------------------------------------------------------------------------------------
 
-    def _read(self, bucket: Bucket) -> tuple[pa.StringArray, dict[Pane, list[Partial]]]:
+    def _read(self, bucket: Bucket) -> tuple[Union, KeyTexts, dict[Pane, list[Partial]]]:
         """Return the distinct keys, and the partials that each pane's chunks add to them."""
         wanted: dict[str, dict[int, Pane]] = {}
         for pane, chunks in bucket.panes.items():
@@ -129,20 +133,20 @@ class BucketTask:
             for file, panes in wanted.items()
             for pane, chunk in zip(panes.values(), self.folder.read(file, panes), strict=True)
         ]
-        encoded = pa.concat_arrays([chunk.column(KEY) for _, chunk in read]).dictionary_encode()
-        codes = np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
+        keys = union([hashes_in(chunk) for _, chunk in read])
+        texts = KeyTexts([chunk.column(KEY) for _, chunk in read], keys.firsts)
         panes_read: dict[Pane, list[Partial]] = {pane: [] for pane in sorted(bucket.panes)}
-        start = 0
-        for pane, chunk in read:
-            of_chunk = codes[start : start + len(chunk)]
-            panes_read[pane] += [
-                each for _, _, each in partials_of(pa.Table.from_batches([chunk]), of_chunk)
-            ]
-            start += len(chunk)
-        return encoded.dictionary, panes_read
+        for (pane, chunk), codes in zip(read, keys.codes, strict=True):
+            panes_read[pane].append(partial_in(chunk, codes))
+        return keys, texts, panes_read
 
     def _merge(
-        self, bucket: Bucket, keys: pa.StringArray, panes: dict[Pane, list[Partial]], totals: Totals
+        self,
+        bucket: Bucket,
+        keys: Union,
+        texts: KeyTexts,
+        panes: dict[Pane, list[Partial]],
+        totals: Totals,
     ) -> dict[Pane, Chunk]:
         """Write each crowded pane's partials as one chunk, all into one file.
 
@@ -155,9 +159,14 @@ class BucketTask:
         numbering.grow(len(keys))
         folder = Accumulator(totals.folding, numbering)
         for pane in crowded:
-            panes[pane] = [folder.together(panes[pane])]
-        table = with_plain_keys(table_of([(*pane, panes[pane][0]) for pane in crowded], keys))
-        (rows,) = table.combine_chunks().to_batches()
+            merged = folder.together(panes[pane])
+            # Codes ascend with the hashes, as rows of a chunk must.
+            order = np.argsort(merged.keys())
+            panes[pane] = [merged.only(order, merged.keys()[order])]
+        everything = texts.column(np.arange(len(keys)))
+        rows = stored(
+            table_of([(*pane, panes[pane][0]) for pane in crowded], everything, keys.hashes)
+        )
         ends = np.cumsum([len(panes[pane][0].counts) for pane in crowded]).tolist()
         chunks = [
             rows.slice(start, stop - start) for start, stop in zip([0, *ends], ends, strict=False)
@@ -174,15 +183,16 @@ class BucketTask:
         parts = tuple(self.columns.numbers(name, keys.aggregates) for name in names)
         ratios = self.columns.ratios(keys.aggregates)
         merits = merits_of(scoring, keys.rows, parts, keys.aggregates, ratios)
-        scored = np.flatnonzero(~np.isnan(merits))
-        chosen = [
-            scored[best(ranking.count, merits[scored], keys.newest[scored], keys.texts[scored])]
-        ]
+        chosen = [self._first(ranking.count, np.flatnonzero(~np.isnan(merits)), merits, keys)]
         without = np.isnan(merits) & scoring.can_count(parts, len(keys))
         if keys.view is not None and self.asked:
             expected = scoring.expected(parts, len(keys))
-            asked = (without & (keys.rows < 0), without & keys.view.may_be_asked_again(keys.rows))
-            chosen += [self._first(np.flatnonzero(each), expected, keys) for each in asked]
+            # Keys without an expected merit come last.
+            expected = np.where(np.isnan(expected), -math.inf, expected)
+            asked = (without & (keys.rows < 0), without & keys.view.may_be_asked_again())
+            chosen += [
+                self._first(self.asked, np.flatnonzero(each), expected, keys) for each in asked
+            ]
         is_rest = np.ones(len(keys), dtype=np.bool_)
         is_rest[np.concatenate(chosen)] = False
         at = np.concatenate(chosen)
@@ -200,11 +210,9 @@ class BucketTask:
             )
         return self._with_rest(ranking, keys, at, scoring, parts, is_rest, without & is_rest)
 
-    def _first(self, at: IntArray, expected: FloatArray, keys: _Keys) -> IntArray:
-        """Return the most promising of some keys."""
-        # Keys without an expected merit come last.
-        merits = np.where(np.isnan(expected[at]), -math.inf, expected[at])
-        return at[best(self.asked, merits, keys.newest[at], keys.texts[at])]
+    def _first(self, count: int, at: IntArray, merits: FloatArray, keys: _Keys) -> IntArray:
+        """Return the first of some keys, best first."""
+        return at[best(count, merits[at], keys.newest[at], keys.texts.only(at))]
 
     def _with_rest(
         self,
@@ -240,13 +248,13 @@ _NONE = np.empty(0)
 class _Keys:
     """Keys of a bucket, as columns."""
 
-    def __init__(self, keys: pa.StringArray, view: BucketView | None, totals: Totals) -> None:
-        everything = np.arange(len(keys))
+    def __init__(self, texts: KeyTexts, view: BucketView | None, totals: Totals) -> None:
+        everything = np.arange(len(texts))
         self.view = view
-        self.texts: AnyArray = keys.to_numpy(zero_copy_only=False)
+        self.texts = texts
         self.newest = totals.newest(everything)
         self.aggregates = totals.aggregates(everything)
-        self.rows = everything if view is None else view.rows(keys)
+        self.rows = everything if view is None else view.known()
 
     def __len__(self) -> int:
         return len(self.newest)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -19,7 +18,6 @@ from pyspark.sql import SparkSession
 from acquatop import Engine
 from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.errors import EnvironmentProblem, UserError
-from acquatop.ingest.buckets.partials import buckets_of
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
 from acquatop.plan.bind import BoundQuery, bind_query
@@ -29,7 +27,7 @@ from rspql.diagnostics import QueryError
 from tests.support.disks import quick_folder
 from tests.support.queries.aggregated import CATALOG, SPAN, Post, Shape, decoded, plain, shapes
 from tests.support.queries.twins import Twins
-from tests.support.worlds import NS, STREAM, with_policy
+from tests.support.worlds import STREAM, with_policy
 
 
 @pytest.fixture(autouse=True)
@@ -173,17 +171,6 @@ def test_a_file_that_is_missing_is_named() -> None:
         file.unlink()
         with pytest.raises(EnvironmentProblem, match=rf"(?s){file.name}.*every executor"):
             list(twins.groups[1].advance(Tick(STREAM, SPAN, 0.0)))
-
-
-def test_a_key_has_the_same_bucket_everywhere() -> None:
-    assert buckets_of(pa.array([f"<{NS}user/{at}>" for at in range(6)]), 5).tolist() == [
-        4,
-        3,
-        2,
-        1,
-        1,
-        2,
-    ]
 
 
 # The catalog --------------------------------------------------------------------------------------
