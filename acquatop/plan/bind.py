@@ -83,6 +83,27 @@ class BoundQuery:
         )
 
     @property
+    def keys_may_move(self) -> bool:
+        """True if the aggregates of the query's keys are kept wherever there is room for them.
+
+        A replica of limited capacity needs all keys in the driver, to tell which it has to keep.
+        """
+        service = self.service
+        return (
+            self.plan.aggregate is not None
+            and self.stream.keys == "auto"
+            and self.stream.arrivals == "distinct"
+            and (
+                service is None
+                or (
+                    service.capacity is None
+                    and not service.refresh.refill
+                    and not service.refresh.policy.startswith("WSJ-")
+                )
+            )
+        )
+
+    @property
     def keys_in_executors(self) -> bool:
         """True if the aggregates of the query's keys are kept where the executors read them."""
         return self.plan.aggregate is not None and self.stream.keys == "executors"
@@ -439,7 +460,7 @@ def _check_refresh(
 ) -> None:
     """Note that a service's policy needs data of the stream that only the executors have."""
     policy = service.refresh.policy
-    if plan.aggregate is None or stream.keys == "driver" or plan.service is None:
+    if plan.aggregate is None or stream.keys != "executors" or plan.service is None:
         return
     for is_asked, what in (
         (service.refresh.refill, "refill = true"),

@@ -68,6 +68,8 @@ _WORKERS = 2
 class SparkRuntime:
     """Runtime on a Spark session: the caller's, or else the running one, or else one of its own."""
 
+    has_executors = True
+
     def __init__(
         self,
         spark: SparkSession | SparkSettings | None = None,

@@ -71,19 +71,24 @@ class BucketPartials:
         table = self._partials.reduce(records, found)
         if found is None or not len(table):
             return _SCHEMA.empty_table()
-        firsts, lasts = (np.asarray(table.column(name).to_numpy()) for name in (FIRST, LAST))
-        heads, _ = hashes_in(table)
-        order = np.concatenate(
-            [at.start + np.argsort(unsigned(heads[at])) for _, _, at in runs_of(firsts, lasts)]
-        )
-        buckets = buckets_of(heads[order], self._buckets)
-        rows = stored(table.take(pa.array(order)))
-        chunks = [rows.slice(start, stop - start) for start, stop in _runs(firsts, lasts, buckets)]
         # Partitions with equal sums get different files: no two have a record in common, nor its
         # subject.
-        name = self._folder.write(chunks, str(found.identities_at(np.array([0]))[0]).encode())
-        counts = np.asarray(table.column(COUNT).to_numpy())
-        return _told(name, firsts, lasts, buckets, counts)
+        origin = str(found.identities_at(np.array([0]))[0]).encode()
+        return placed(table, self._buckets, self._folder, origin)
+
+
+def placed(table: pa.Table, buckets: int, folder: ChunkFolder, origin: bytes) -> pa.Table:
+    """Write partials with hashes, sorted by pane, into a file, and return their places."""
+    firsts, lasts = (np.asarray(table.column(name).to_numpy()) for name in (FIRST, LAST))
+    heads, _ = hashes_in(table)
+    order = np.concatenate(
+        [at.start + np.argsort(unsigned(heads[at])) for _, _, at in runs_of(firsts, lasts)]
+    )
+    numbers = buckets_of(heads[order], buckets)
+    rows = stored(table.take(pa.array(order)))
+    chunks = [rows.slice(start, stop - start) for start, stop in _runs(firsts, lasts, numbers)]
+    name = folder.write(chunks, origin)
+    return _told(name, firsts, lasts, numbers, np.asarray(table.column(COUNT).to_numpy()))
 
 
 def stored(table: pa.Table) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
-from acquatop.ingest.buckets.partials import BucketPartials, chunks_in
+from acquatop.ingest.buckets.partials import BucketPartials, chunks_in, placed
 from acquatop.ingest.buckets.replica_values import BucketValues
 from acquatop.ingest.buckets.shared_values import SharedValues
 from acquatop.ingest.buckets.task import (
@@ -84,7 +84,8 @@ class ExecutorAggregates:
         """Files that are not needed since the last snapshot, which names them."""
         self._long_unused: set[str] = set()
         """Files that only the snapshot before that names."""
-        self._is_resumed = False
+        self._has_strangers = False
+        """True if files may be there that nobody knows of."""
         self._open_from = -(2**63)
         self._rankings: dict[int, BucketRanking] = {}
         self._window = 0
@@ -109,8 +110,8 @@ class ExecutorAggregates:
 
     def reducer(self, matcher: Matcher, windows: Windows) -> BucketPartials:
         """Return the reducer of a stream's records; call it only while no records are under way."""
-        if self._is_resumed:
-            self._is_resumed = False
+        if self._has_strangers:
+            self._has_strangers = False
             own = () if self._values is None else self._values.files
             self._folder.remove(
                 set(self._folder.names()) - {*self._uses, *self._unused, *self._long_unused, *own}
@@ -144,6 +145,27 @@ class ExecutorAggregates:
         """Note a late solution of the windows ``first`` to ``last``: those still open lack it."""
         if first <= last:
             self.uncertain_until = max(self.uncertain_until, last)
+
+    def take_over(self, tables: Iterable[pa.Table], open_from: int, uncertain_until: int) -> None:
+        """Take in partials that the driver held, with this content's hashes, a pane each.
+
+        Raise EnvironmentProblem if the files cannot be written, or if executors cannot read them.
+        """
+        self._open_from, self.uncertain_until = open_from, uncertain_until
+        # After a restart there may be files of the same move, made before.
+        self._has_strangers = True
+        try:
+            for number, table in enumerate(tables):
+                origin = f"moved {number}".encode()
+                self.add_partials(placed(table, self.buckets, self._folder, origin))
+        except OSError as error:
+            raise EnvironmentProblem(f"{self._folder.path}: cannot be written: {error}") from error
+        # A task without queries only reads.
+        self._do(BucketTask(self._folder, self.columns, ()), self._panes, ())
+
+    def give_up(self) -> None:
+        """Remove all files: the driver goes on to hold what was to be taken over."""
+        self._folder.remove(list(self._uses))
 
     # Results --------------------------------------------------------------------------------------
 
@@ -305,6 +327,7 @@ class ExecutorAggregates:
         said = {
             "numbers": numbers,
             "seed": self._hashes.seed.hex(),
+            "buckets": self.buckets,
             "unused": [sorted(files) for files in (self._unused, self._long_unused)],
         }
         return pack_parts(
@@ -321,10 +344,11 @@ class ExecutorAggregates:
             said = json.loads(parts["said"])
             self._open_from, self.uncertain_until = said["numbers"]
             self._hashes = IdentityHash(bytes.fromhex(said["seed"]))
+            self.buckets = said["buckets"]
             self._unused, self._long_unused = map(set, said["unused"])
             columns = [column.to_pylist() for column in unpack_table(parts["chunks"]).columns]
             for first, last, bucket, file, at in zip(*columns, strict=True):
                 self._hold(self._pane(first, last)[bucket], (file, at))
         if self._store is not None:
             self._values = self._shared_values(self._store)
-        self._is_resumed = True
+        self._has_strangers = True

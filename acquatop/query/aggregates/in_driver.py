@@ -57,6 +57,11 @@ class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
             self._content.add_partials(found.in_time)
         return found.count
 
+    @property
+    def kept(self) -> AggregateStore:
+        """The aggregates."""
+        return self._content
+
     def add_pane(self, pane: Pane) -> None:
         """Take in the solutions of one pane."""
         self._content.add_pane(pane)

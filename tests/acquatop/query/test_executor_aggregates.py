@@ -22,6 +22,8 @@ from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
 from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.query.aggregates import executor_content as scattered_content
+from acquatop.query.aggregates import moving
+from acquatop.query.aggregates.moving import MovingAggregates
 from acquatop.query.contract import Tick
 from rspql.diagnostics import QueryError
 from tests.support.disks import quick_folder
@@ -62,6 +64,12 @@ class Lives:
         """Steps done so far, each with its results."""
         self.kept: list[tuple[bytes, int]] = []
 
+    @property
+    def are_moved(self) -> bool:
+        """True if executors have the keys."""
+        content = self.group._content
+        return not isinstance(content, MovingAggregates) or content._in_driver is None
+
     def do(self, step: Any) -> list[Any]:
         """Hand in parts, or tell how far time has come."""
         if isinstance(step, int):
@@ -94,7 +102,7 @@ class Lives:
 
     def die(self, at: int) -> None:
         """End, with files left that nobody knows of, and resume one of the states that are kept."""
-        for name in ("unfinished-1", 32 * "f"):
+        for name in ("unfinished-1", 32 * "f") if self.are_moved else ():
             (self.twins.folder / name).write_bytes(b"half")
         self.kept = self.kept[: at + 1]
         state, count = self.kept[at]
@@ -105,29 +113,35 @@ class Lives:
             assert self.do(step) == found
 
 
+def live_and_die(twins: Twins, seed: int) -> None:
+    """Hand in everything, and be killed now and then; no file may be missing or left."""
+    chance, lives, folder = random.Random(seed), Lives(twins), twins.folder
+    for watermark, partitions in twins.steps():
+        for posts in partitions:
+            lives.hand_in(posts)
+            assert not (lives.are_moved and list(folder.glob("unfinished-*")))
+        lives.advance(watermark)
+        if chance.random() < 0.4:
+            lives.save()
+        if lives.kept and chance.random() < 0.2:
+            lives.die(chance.randrange(len(lives.kept)))
+            event("died")
+    lives.group.reducers(STREAM)
+    lives.advance(3 * SPAN)
+    lives.save()
+    lives.save()
+    lives.group.reducers(STREAM)
+    event(f"moved: {lives.are_moved}")
+    assert not lives.are_moved or list(folder.iterdir()) == []
+
+
 @settings(max_examples=10)
 @given(shapes, st.integers(0, 2**32))
 def test_it_goes_on_from_either_state_and_no_file_is_missing_or_left(
     shape: Shape, seed: int
 ) -> None:
-    chance = random.Random(seed)
     with quick_folder() as folder:
-        lives = Lives(Twins(replace(shape, joined=False), folder))
-        for watermark, partitions in lives.twins.steps():
-            for posts in partitions:
-                lives.hand_in(posts)
-                assert not list(folder.glob("unfinished-*"))
-            lives.advance(watermark)
-            if chance.random() < 0.4:
-                lives.save()
-            if lives.kept and chance.random() < 0.2:
-                lives.die(chance.randrange(len(lives.kept)))
-                event("died")
-        lives.group.reducers(STREAM)
-        lives.advance(3 * SPAN)
-        lives.save()
-        lives.save()
-        assert list(folder.iterdir()) == []
+        live_and_die(Twins(replace(shape, joined=False), folder), seed)
 
 
 def some_posts(count: int = 60) -> list[Post]:
@@ -258,3 +272,29 @@ def test_spark_does_the_tasks_in_its_executors(
     write(tmp_path, monkeypatch)
     right = canonical(tmp_path, "driver", slide=9, runtime="local")
     assert canonical(tmp_path, "executors", slide=9, runtime="spark", spark=spark) == right
+
+
+# Keys that move -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=10)
+@given(shapes, st.integers(0, 12))
+def test_keys_that_move_give_the_same_bytes(shape: Shape, most: int) -> None:
+    with quick_folder() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moving, "MOST_KEYS", most)
+        twins = Twins(shape, folder, move=True)
+        for here, there in twins.answers():
+            assert there.canonical() == here.canonical()
+            assert there.counts == here.counts
+            assert there.refreshed == here.refreshed
+        event(f"moved: {bool(list(folder.iterdir()))}")
+
+
+@settings(max_examples=10)
+@given(shapes, st.integers(0, 6), st.integers(0, 2**32))
+def test_it_goes_on_from_either_state_before_and_after_a_move(
+    shape: Shape, most: int, seed: int
+) -> None:
+    with quick_folder() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moving, "MOST_KEYS", most)
+        live_and_die(Twins(replace(shape, joined=False), folder, move=True), seed)
