@@ -27,6 +27,10 @@ MANY_OPEN = 1_000
 """Number of windows open at once above which a query that counts elements gets a warning."""
 
 
+MOST_KEYS = 1_000_000
+"""Number of keys up to which the driver holds their aggregates, some 400 MB, if it may choose."""
+
+
 @dataclass(frozen=True)
 class BoundQuery:
     """Top-k plan with everything it names found; ``service`` is None if it asks no remote."""

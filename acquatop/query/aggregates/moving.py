@@ -10,17 +10,12 @@ from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.buckets.partials import FILE
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bind import MOST_KEYS, BoundQuery
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
-from acquatop.query.aggregates.in_driver import AggregatesInDriver
+from acquatop.query.aggregates.in_driver import PLACE, AggregatesInDriver
 from acquatop.query.aggregates.in_executors import AggregatesInExecutors
 from acquatop.query.ranking import TopKOperator
 from replica.store import ReplicaStore
-
-MOST_KEYS = 1_000_000
-"""Number of keys up to which the driver holds them: some 400 MB."""
-_PLACE = "keys"
-_MOVED = b"executors"
 
 _LOG = logging.getLogger("acquatop")
 
@@ -124,12 +119,12 @@ class MovingAggregates:
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the parts of the state, and the place of the keys."""
-        place = {} if self._in_driver is not None else {_PLACE: _MOVED}
+        place = {} if self._in_driver is not None else {PLACE: b"executors"}
         return {**self._kept.snapshot(), **place}
 
     def resume(self, parts: Mapping[str, bytes]) -> None:
         """Restore the parts of a snapshot, in the place where the keys were."""
-        if parts.get(_PLACE) == _MOVED:
+        if PLACE in parts:
             empty = self._move.scatter(IdentityHash())
             self._kept = AggregatesInExecutors(self._bound, self._store, empty)
             self._in_driver = None

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from acquatop import Engine
 from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.ingest.buckets.task import BucketFound
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
 from acquatop.plan.bind import BoundQuery, bind_query
@@ -25,6 +26,7 @@ from acquatop.query.aggregates import executor_content as scattered_content
 from acquatop.query.aggregates import moving
 from acquatop.query.aggregates.moving import MovingAggregates
 from acquatop.query.contract import Tick
+from acquatop.runtime.local import LocalRuntime
 from rspql.diagnostics import QueryError
 from tests.support.disks import quick_folder
 from tests.support.queries.aggregated import CATALOG, SPAN, Post, Shape, decoded, plain, shapes
@@ -203,7 +205,9 @@ def catalog(path: Path, keys: str = "executors", **changes: object) -> Catalog:
         **{"arrivals": f'distinct"\nbuckets = 3\nkeys = "{keys}', **with_policy(values)}
     )
     return Catalog.parse(
-        text.replace('"events"', f'"{path}"'), file=Path("catalog.toml"), variables={}
+        text.replace('"events"', f'"{path}", maxBytesPerBatch = 1000'),
+        file=Path("catalog.toml"),
+        variables={},
     )
 
 
@@ -264,6 +268,31 @@ def test_an_engine_with_a_state_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
         canonical(tmp_path, "driver", runtime="local", state=state)
 
 
+class Beside(LocalRuntime):
+    """Runtime in this process that claims to have executors."""
+
+    has_executors = True
+
+
+def test_an_engine_whose_keys_have_moved_goes_on_in_any_runtime(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = write(tmp_path, monkeypatch)
+    monkeypatch.setattr(moving, "MOST_KEYS", 3)
+    right = canonical(tmp_path, "driver", runtime="local")
+    state = tmp_path / "state"
+    assert canonical(tmp_path, "auto", runtime="local", state=tmp_path / "unmoved") == right
+    assert list((tmp_path / "unmoved").glob("keys_*")) == []
+    assert canonical(tmp_path, "auto", runtime=Beside(), state=state) == right
+    (kept,) = state.glob("keys_*")
+    assert canonical(tmp_path, "auto", runtime="local", state=state)
+    assert kept.exists()
+    with pytest.raises(UserError, match="cannot go on"):
+        canonical(tmp_path, "driver", runtime="local", state=state)
+    assert canonical(tmp_path, "auto", runtime=Beside()) == right
+    assert list(scratch.iterdir()) == []
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("executors")
 def test_spark_does_the_tasks_in_its_executors(
@@ -272,6 +301,8 @@ def test_spark_does_the_tasks_in_its_executors(
     write(tmp_path, monkeypatch)
     right = canonical(tmp_path, "driver", slide=9, runtime="local")
     assert canonical(tmp_path, "executors", slide=9, runtime="spark", spark=spark) == right
+    monkeypatch.setattr(moving, "MOST_KEYS", 3)
+    assert canonical(tmp_path, "auto", slide=9, runtime="spark", spark=spark) == right
 
 
 # Keys that move -----------------------------------------------------------------------------------
@@ -288,6 +319,25 @@ def test_keys_that_move_give_the_same_bytes(shape: Shape, most: int) -> None:
             assert there.counts == here.counts
             assert there.refreshed == here.refreshed
         event(f"moved: {bool(list(folder.iterdir()))}")
+
+
+def test_keys_stay_if_executors_cannot_read_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(moving, "MOST_KEYS", 0)
+    unread = BucketFound(problem="no such file")
+    monkeypatch.setattr("tests.support.queries.twins.in_process", lambda *_: [unread] * 3)
+    with quick_folder() as folder:
+        twins = Twins(plain(pattern="?post :mentions ?user"), folder, move=True)
+        for posts in (some_posts()[:20], some_posts()[20:]):
+            twins.add(STREAM, decoded(twins.bound, posts))
+        answers = list(twins.advance(STREAM, SPAN))
+        assert answers
+        assert all(there.canonical() == here.canonical() for here, there in answers)
+        assert list(folder.iterdir()) == []
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("the driver goes on to hold")
+    assert "no such file" in said
 
 
 @settings(max_examples=10)
