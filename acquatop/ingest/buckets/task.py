@@ -17,6 +17,7 @@ from acquatop.ingest.buckets.replica_values import BucketValues, BucketView
 from acquatop.ingest.buckets.sorted_hashes import Union, union
 from acquatop.ingest.match import KEY
 from acquatop.ingest.reduce.pane_partials import hashes_in, partial_in, table_of
+from acquatop.ingest.reduce.partial_columns import HEAD
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.topk.aggregates.aggregate_totals import Totals
 from acquatop.topk.aggregates.multi_aggregate import Columnwise
@@ -91,17 +92,21 @@ class BucketTask:
 
     Keys are told apart by their hashes; texts are read of those that tie, and of those returned.
     O(rows of its chunks) time, and O(its keys and chunks) memory. ``asked`` is the number of keys
-    wanted that have no value, and the number of those that the remote did not have.
+    wanted that have no value, and the number of those that the remote did not have. A ``trial``
+    also finds out if files can be written there.
     """
 
     folder: ChunkFolder
     columns: AggregateColumns
     rankings: Sequence[BucketRanking]
     asked: int = 0
+    trial: bool = False
 
     def __call__(self, bucket: Bucket) -> BucketFound:
         """Return the result for a bucket."""
         try:
+            if self.trial:
+                self._try_to_write(bucket.number)
             return self._found(bucket)
         except (OSError, pa.ArrowException) as error:
             return BucketFound(problem=str(error))
@@ -119,6 +124,10 @@ class BucketTask:
         view = None if bucket.values is None else bucket.values.read(self.folder, keys.hashes)
         content = _Keys(texts, view, totals)
         return BucketFound([self._best(each, content) for each in self.rankings], merged)
+
+    def _try_to_write(self, number: int) -> None:
+        nothing = pa.record_batch({HEAD: pa.array([], pa.int64())})
+        self.folder.remove([self.folder.write([nothing], f"trial {number}".encode())])
 
     # Reading --------------------------------------------------------------------------------------
 

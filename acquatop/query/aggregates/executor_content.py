@@ -149,7 +149,7 @@ class ExecutorAggregates:
     def take_over(self, tables: Iterable[pa.Table], open_from: int, uncertain_until: int) -> None:
         """Take in partials that the driver held, with this content's hashes, a pane each.
 
-        Raise EnvironmentProblem if the files cannot be written, or if executors cannot read them.
+        Raise EnvironmentProblem if the files cannot be written, or if executors cannot use them.
         """
         self._open_from, self.uncertain_until = open_from, uncertain_until
         # After a restart there may be files of the same move, made before.
@@ -160,8 +160,7 @@ class ExecutorAggregates:
                 self.add_partials(placed(table, self.buckets, self._folder, origin))
         except OSError as error:
             raise EnvironmentProblem(f"{self._folder.path}: cannot be written: {error}") from error
-        # A task without queries only reads.
-        self._do(BucketTask(self._folder, self.columns, ()), self._panes, ())
+        self._do(BucketTask(self._folder, self.columns, (), trial=True), self._panes, ())
 
     def give_up(self) -> None:
         """Remove all files: the driver goes on to hold what was to be taken over."""
@@ -238,8 +237,9 @@ class ExecutorAggregates:
         problem = next((each.problem for each in found if each.problem is not None), None)
         if problem is not None:
             raise EnvironmentProblem(
-                f"{self._folder.path}: the keys that executors keep cannot be read: {problem}\n"
-                "  hint: every executor and the driver must see this folder, "
+                f"{self._folder.path}: the keys that executors keep cannot be read or written: "
+                f"{problem}\n"
+                "  hint: every executor and the driver must see this folder and write to it, "
                 "and nobody else may remove files from it"
             )
         for bucket, each in zip(buckets, found, strict=True):

@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 from acquatop import Engine
 from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.errors import EnvironmentProblem, UserError
-from acquatop.ingest.buckets.task import BucketFound
+from acquatop.ingest.buckets.chunk_folder import ChunkFolder
+from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
 from acquatop.plan.bind import BoundQuery, bind_query
@@ -321,13 +322,23 @@ def test_keys_that_move_give_the_same_bytes(shape: Shape, most: int) -> None:
         event(f"moved: {bool(list(folder.iterdir()))}")
 
 
-def test_keys_stay_if_executors_cannot_read_them(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def refuse(*_: object) -> str:
+    raise OSError("read-only file system")
+
+
+@pytest.mark.parametrize("cannot", ["read", "write"])
+def test_keys_stay_if_executors_cannot_use_the_folder(
+    cannot: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(moving, "MOST_KEYS", 0)
-    unread = BucketFound(problem="no such file")
-    monkeypatch.setattr("tests.support.queries.twins.in_process", lambda *_: [unread] * 3)
+
+    def elsewhere(task: BucketTask, buckets: Sequence[Bucket]) -> list[BucketFound]:
+        with monkeypatch.context() as there:
+            there.setattr(ChunkFolder, cannot, refuse)
+            return list(map(task, buckets))
+
     with quick_folder() as folder:
+        monkeypatch.setattr("tests.support.queries.twins.in_process", elsewhere)
         twins = Twins(plain(pattern="?post :mentions ?user"), folder, move=True)
         for posts in (some_posts()[:20], some_posts()[20:]):
             twins.add(STREAM, decoded(twins.bound, posts))
@@ -337,7 +348,7 @@ def test_keys_stay_if_executors_cannot_read_them(
         assert list(folder.iterdir()) == []
     (said,) = [record.getMessage() for record in caplog.records]
     assert said.startswith("the driver goes on to hold")
-    assert "no such file" in said
+    assert "read-only file system" in said
 
 
 @settings(max_examples=10)
