@@ -10,18 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.ingest.aggregate_columns import AggregateColumns
+from acquatop.ingest.buckets.bucket_keys import BucketKeys
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.ingest.buckets.key_texts import KeyTexts
 from acquatop.ingest.buckets.partials import stored
 from acquatop.ingest.buckets.replica_values import BucketValues, BucketView
-from acquatop.ingest.buckets.sorted_hashes import Union, union
+from acquatop.ingest.buckets.sorted_hashes import union
 from acquatop.ingest.match import KEY
 from acquatop.ingest.reduce.pane_partials import hashes_in, partial_in, table_of
 from acquatop.ingest.reduce.partial_columns import HEAD
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
-from acquatop.topk.aggregates.aggregate_totals import Totals
+from acquatop.topk.aggregates.aggregate_totals import folding_of
 from acquatop.topk.aggregates.multi_aggregate import Columnwise
-from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
+from acquatop.topk.aggregates.partials import Accumulator, Numbering
 from acquatop.topk.contract import FloatArray, IntArray, Rows
 from acquatop.topk.order import best
 from rspql.plan import Score
@@ -112,17 +113,14 @@ class BucketTask:
             return BucketFound(problem=str(error))
 
     def _found(self, bucket: Bucket) -> BucketFound:
-        keys, texts, panes = self._read(bucket)
-        totals = Totals(self.columns.aggregates)
-        totals.grow(len(keys))
-        merged = self._merge(bucket, keys, texts, panes, totals)
+        chunks = self._read(bucket)
+        merged = self._merge(bucket, chunks)
         if not self.rankings:
             return BucketFound(merged=merged)
-        for pane, partials in panes.items():
-            for partial in partials:
-                totals.enter(pane[1], partial)
+        in_order = [(pane[1], rows) for pane in sorted(chunks) for rows in chunks[pane]]
+        keys = BucketKeys.of(in_order, self.columns.aggregates)
         view = None if bucket.values is None else bucket.values.read(self.folder, keys.hashes)
-        content = _Keys(texts, view, totals)
+        content = _Content(keys, view)
         return BucketFound([self._best(each, content) for each in self.rankings], merged)
 
     def _try_to_write(self, number: int) -> None:
@@ -131,62 +129,50 @@ class BucketTask:
 
     # Reading --------------------------------------------------------------------------------------
 
-    def _read(self, bucket: Bucket) -> tuple[Union, KeyTexts, dict[Pane, list[Partial]]]:
-        """Return the distinct keys, and the partials that each pane's chunks add to them."""
+    def _read(self, bucket: Bucket) -> dict[Pane, list[pa.RecordBatch]]:
+        """Return each pane's chunks."""
         wanted: dict[str, dict[int, Pane]] = {}
         for pane, chunks in bucket.panes.items():
             for file, at in chunks:
                 wanted.setdefault(file, {})[at] = pane
-        read = [
-            (pane, chunk)
-            for file, panes in wanted.items()
-            for pane, chunk in zip(panes.values(), self.folder.read(file, panes), strict=True)
-        ]
-        keys = union([hashes_in(chunk) for _, chunk in read])
-        texts = KeyTexts([chunk.column(KEY) for _, chunk in read], keys.firsts)
-        panes_read: dict[Pane, list[Partial]] = {pane: [] for pane in sorted(bucket.panes)}
-        for (pane, chunk), codes in zip(read, keys.codes, strict=True):
-            panes_read[pane].append(partial_in(chunk, codes))
-        return keys, texts, panes_read
+        read: dict[Pane, list[pa.RecordBatch]] = {pane: [] for pane in bucket.panes}
+        for file, panes in wanted.items():
+            for pane, rows in zip(panes.values(), self.folder.read(file, panes), strict=True):
+                read[pane].append(rows)
+        return read
 
-    def _merge(
-        self,
-        bucket: Bucket,
-        keys: Union,
-        texts: KeyTexts,
-        panes: dict[Pane, list[Partial]],
-        totals: Totals,
-    ) -> dict[Pane, Chunk]:
-        """Write each crowded pane's partials as one chunk, all into one file.
+    def _merge(self, bucket: Bucket, chunks: dict[Pane, list[pa.RecordBatch]]) -> dict[Pane, Chunk]:
+        """Write each crowded pane's chunks as one, all into one file.
 
-        The merged partials replace the others in ``panes``.
+        The merged chunks replace the others in ``chunks``.
         """
         crowded = sorted(bucket.crowded)
         if not crowded:
             return {}
+        each = [rows for pane in crowded for rows in chunks[pane]]
+        keys = union([hashes_in(rows) for rows in each])
+        texts = KeyTexts([rows.column(KEY) for rows in each], keys.firsts)
         numbering = Numbering()
         numbering.grow(len(keys))
-        folder = Accumulator(totals.folding, numbering)
+        folder = Accumulator(folding_of(self.columns.aggregates), numbering)
+        partials, codes = [], iter(keys.codes)
         for pane in crowded:
-            merged = folder.together(panes[pane])
+            merged = folder.together([partial_in(rows, next(codes)) for rows in chunks[pane]])
             # Codes ascend with the hashes, as rows of a chunk must.
             order = np.argsort(merged.keys())
-            panes[pane] = [merged.only(order, merged.keys()[order])]
+            partials.append((*pane, merged.only(order, merged.keys()[order])))
         everything = texts.column(np.arange(len(keys)))
-        rows = stored(
-            table_of([(*pane, panes[pane][0]) for pane in crowded], everything, keys.hashes)
-        )
-        ends = np.cumsum([len(panes[pane][0].counts) for pane in crowded]).tolist()
-        chunks = [
-            rows.slice(start, stop - start) for start, stop in zip([0, *ends], ends, strict=False)
-        ]
+        rows = stored(table_of(partials, everything, keys.hashes))
+        ends = np.cumsum([len(partial.counts) for _, _, partial in partials]).tolist()
+        for pane, start, stop in zip(crowded, [0, *ends], ends, strict=False):
+            chunks[pane] = [rows.slice(start, stop - start)]
         origin = repr([list(bucket.panes[pane]) for pane in crowded]).encode()
-        file = self.folder.write(chunks, origin)
+        file = self.folder.write([chunks[pane][0] for pane in crowded], origin)
         return {pane: (file, at) for at, pane in enumerate(crowded)}
 
     # Ranking --------------------------------------------------------------------------------------
 
-    def _best(self, ranking: BucketRanking, keys: _Keys) -> BucketBest:
+    def _best(self, ranking: BucketRanking, keys: _Content) -> BucketBest:
         scoring = ReplicaScoring(ranking.score, keys.view)
         names = ranking.score.stream_variables
         parts = tuple(self.columns.numbers(name, keys.aggregates) for name in names)
@@ -219,14 +205,16 @@ class BucketTask:
             )
         return self._with_rest(ranking, keys, at, scoring, parts, is_rest, without & is_rest)
 
-    def _first(self, count: int, at: IntArray, merits: FloatArray, keys: _Keys) -> IntArray:
+    def _first(self, count: int, at: IntArray, merits: FloatArray, keys: _Content) -> IntArray:
         """Return the first of some keys, best first."""
+        if len(at) == len(keys):
+            return best(count, merits, keys.newest, keys.texts)
         return at[best(count, merits[at], keys.newest[at], keys.texts.only(at))]
 
     def _with_rest(
         self,
         ranking: BucketRanking,
-        keys: _Keys,
+        keys: _Content,
         at: IntArray,
         scoring: ReplicaScoring,
         parts: Columnwise,
@@ -254,24 +242,19 @@ class BucketTask:
 _NONE = np.empty(0)
 
 
-class _Keys:
-    """Keys of a bucket, as columns."""
+class _Content:
+    """Keys of a bucket, and the replica's values for them."""
 
-    def __init__(self, texts: KeyTexts, view: BucketView | None, totals: Totals) -> None:
-        everything = np.arange(len(texts))
+    def __init__(self, keys: BucketKeys, view: BucketView | None) -> None:
         self.view = view
-        self.texts = texts
-        self.newest = totals.newest(everything)
-        self.aggregates = totals.aggregates(everything)
-        self.rows = everything if view is None else view.known()
+        self.texts = keys.texts
+        self.newest = keys.newest
+        self.aggregates = keys.aggregates
+        self.rows = np.arange(len(keys)) if view is None else view.known()
+        self.take = keys.take
 
     def __len__(self) -> int:
         return len(self.newest)
-
-    def take(self, at: IntArray) -> Rows:
-        """Return some keys, with their newest times and aggregates."""
-        texts = self.texts[at]
-        return Rows(self.newest[at], texts, texts, tuple(column[at] for column in self.aggregates))
 
 
 def merits_of(

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from acquatop import Engine
 from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.ingest.buckets import bucket_keys
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
 from acquatop.ingest.reduce.contract import Part
@@ -37,7 +38,8 @@ from tests.support.worlds import STREAM, with_policy
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let few chunks be many."""
+    """Let few chunks be many, and few rows be summed at a time."""
+    monkeypatch.setattr(bucket_keys, "ROWS", 7)
     monkeypatch.setattr(scattered_content, "_FEW", 2)
     monkeypatch.setattr(scattered_content, "_MANY", 4)
 
