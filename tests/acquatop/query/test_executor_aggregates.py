@@ -26,9 +26,10 @@ from acquatop.ingest.reduce.job import reduced
 from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.query.aggregates import executor_content as scattered_content
 from acquatop.query.aggregates import moving
-from acquatop.query.aggregates.moving import MovingAggregates
+from acquatop.query.aggregates.in_driver import PLACE
 from acquatop.query.contract import Tick
 from acquatop.runtime.local import LocalRuntime
+from acquatop.topk.snapshot import unpack_parts
 from rspql.diagnostics import QueryError
 from tests.support.disks import quick_folder
 from tests.support.queries.aggregated import CATALOG, SPAN, Post, Shape, decoded, plain, shapes
@@ -72,8 +73,7 @@ class Lives:
     @property
     def are_moved(self) -> bool:
         """True if executors have the keys."""
-        content = self.group._content
-        return not isinstance(content, MovingAggregates) or content._in_driver is None
+        return not self.twins.moves or PLACE in unpack_parts(self.group.snapshot())
 
     def do(self, step: Any) -> list[Any]:
         """Hand in parts, or tell how far time has come."""
