@@ -122,13 +122,15 @@ class ExecutorAggregates:
 
     def add_partials(self, table: pa.Table) -> None:
         """Note the places of some panes' partials."""
+        over = []
         for chunks in chunks_in(table):
             if chunks.last < self._open_from:
-                self.leave_out([chunks.file])
+                over.append(chunks.file)
                 continue
             held = self._pane(chunks.first, chunks.last)
             for at, bucket in enumerate(chunks.buckets):
                 self._hold(held[bucket], (chunks.file, chunks.start + at))
+        self.leave_out(over)
         crowded = self._crowded(_MANY)
         if crowded:
             self._do(
@@ -138,7 +140,7 @@ class ExecutorAggregates:
             )
 
     def leave_out(self, files: Iterable[str]) -> None:
-        """Release files that are not needed."""
+        """Release files, except those with chunks in use."""
         self._let_go({file for file in files if not self._uses[file]})
 
     def note_late(self, first: int, last: int) -> None:

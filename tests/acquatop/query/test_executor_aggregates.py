@@ -182,6 +182,20 @@ def test_the_same_events_in_two_partitions_are_in_two_files_and_done_again_in_on
         assert len(list(folder.iterdir())) == 2
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_file_stays_for_the_panes_that_are_in_time(durable: bool) -> None:
+    with quick_folder() as folder:
+        twins = Twins(plain(pattern="?post :mentions ?user"), folder, durable=durable)
+        twins.add(STREAM, decoded(twins.bound, some_posts(12)))
+        assert list(twins.advance(STREAM, 3))
+        # The first of these is late for all windows that hold it.
+        posts = [Post(1, "late", "a", None, None), Post(5, "timely", "b", None, None)]
+        twins.add(STREAM, decoded(twins.bound, posts))
+        assert all(
+            there.canonical() == here.canonical() for here, there in twins.advance(STREAM, SPAN)
+        )
+
+
 def test_a_file_that_is_missing_is_named() -> None:
     with quick_folder() as folder:
         twins = Twins(plain(pattern="?post :mentions ?user"), folder)

@@ -33,10 +33,18 @@ def in_process(task: BucketTask, buckets: Sequence[Bucket]) -> Sequence[BucketFo
 class Twins(Replay):
     """One query twice, its keys here and there; with ``move`` there only once they are many."""
 
-    def __init__(self, shape: Shape, folder: Path, buckets: int = 3, *, move: bool = False) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        folder: Path,
+        buckets: int = 3,
+        *,
+        move: bool = False,
+        durable: bool = True,
+    ) -> None:
         super().__init__(replace(shape, distinct=True))
         stream = replace(self.bound.stream, keys="auto" if move else "executors", buckets=buckets)
-        self.moves = move
+        self.moves, self.durable = move, durable
         self.folder = folder
         self.there: BoundQuery = replace(self.bound, stream=stream)
         self.now = 0.0
@@ -61,7 +69,7 @@ class Twins(Replay):
 
         def scatter(hashes: IdentityHash | None = None) -> ExecutorAggregates:
             return scattered(
-                self.there, keeper, self.folder, in_process, durable=True, hashes=hashes
+                self.there, keeper, self.folder, in_process, durable=self.durable, hashes=hashes
             )
 
         if self.moves:
