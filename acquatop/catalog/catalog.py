@@ -44,6 +44,7 @@ __all__ = [
 
 ARRIVALS = ("all", "latest", "distinct")
 KEPT_IN = ("driver", "executors")
+KEYS_IN = ("auto", *KEPT_IN)
 STRATEGIES = (Strategy.EACH.value, Strategy.SHARED.value)
 BUCKETS = 16
 AHEAD_MS = 3_600_000
@@ -76,7 +77,7 @@ class Stream:
     idle_ms: int | None = None
     late_path: str | None = None
     ahead_ms: int | None = None
-    keys: str = "driver"
+    keys: str = "auto"
     buckets: int = BUCKETS
     small_batches: str = "driver"
     strategy: str | None = None
@@ -225,7 +226,7 @@ def _ahead_ms(section: Section) -> int | None:
 
 def _kept_in(section: Section, arrivals: str) -> str:
     """Return the place of keys; executors cannot withdraw data that newer records replace."""
-    keys = section.choice("keys", KEPT_IN, default="driver")
+    keys = section.choice("keys", KEYS_IN, default="auto")
     if keys == "executors" and arrivals != "distinct":
         hint = (
             'set arrivals = "distinct" if every record has a subject of its own, or leave keys out'

@@ -25,6 +25,11 @@ class LazyRuntime:
         """Return a function's results for some items, in their order."""
         return self._opened().map(function, items)
 
+    @property
+    def has_executors(self) -> bool:
+        """True if items are computed in other processes."""
+        return self._opened().has_executors
+
     def close(self) -> None:
         """Release the runtime, if it was opened; the next use opens another."""
         if self._runtime is not None:

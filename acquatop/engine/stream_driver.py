@@ -104,7 +104,8 @@ class StreamDriver:
             self.stream.apply_joins_and_leaves()
             if is_new and self._committer.is_durable:
                 self._committer.commit(self.stream.iri, {}, ())
-        return self.stream.job()
+            # Making it may move keys, of which another stream must not write a snapshot meanwhile.
+            return self.stream.job()
 
     def take(self, batch: Batch) -> None:
         """Give a batch to every query; commit it, and deliver the answers that are due."""

@@ -28,6 +28,10 @@ MANY_OPEN = 1_000
 """Number of windows open at once above which a query that counts elements gets a warning."""
 
 
+MOST_KEYS = 1_000_000
+"""Number of keys up to which the driver holds their aggregates, some 400 MB, if it may choose."""
+
+
 @dataclass(frozen=True)
 class BoundQuery:
     """Top-k plan with everything it names found; ``service`` is None if it asks no remote."""
@@ -81,6 +85,27 @@ class BoundQuery:
             self.plan.aggregate is None
             and self.service is None
             and self.stream.arrivals != "latest"
+        )
+
+    @property
+    def keys_may_move(self) -> bool:
+        """True if the aggregates of the query's keys are kept wherever there is room for them.
+
+        A replica of limited capacity needs all keys in the driver, to tell which it has to keep.
+        """
+        service = self.service
+        return (
+            self.plan.aggregate is not None
+            and self.stream.keys == "auto"
+            and self.stream.arrivals == "distinct"
+            and (
+                service is None
+                or (
+                    service.capacity is None
+                    and not service.refresh.refill
+                    and not service.refresh.policy.startswith("WSJ-")
+                )
+            )
         )
 
     @property
@@ -442,7 +467,7 @@ def _check_refresh(
 ) -> None:
     """Note that a service's policy needs data of the stream that only the executors have."""
     policy = service.refresh.policy
-    if plan.aggregate is None or stream.keys == "driver" or plan.service is None:
+    if plan.aggregate is None or stream.keys != "executors" or plan.service is None:
         return
     for is_asked, what in (
         (service.refresh.refill, "refill = true"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acquatop.catalog.vocabulary import Strategy
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.bind import MOST_KEYS, Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.plan.grouping import can_share, choice_among
 
 
@@ -16,7 +16,7 @@ def sent_for(bound: Bound) -> str:
     if bound.keeps_each_solution:
         return _solutions(bound)
     if bound.plan.aggregate is not None:
-        return "partial aggregates of each pane, key and partition"
+        return _aggregates(bound)
     best = bound.plan.k + bound.plan.offset
     if can_share(bound) and choice_among(bound).strategy is Strategy.SHARED:
         return f"what can be among the best {best} of a window"
@@ -24,6 +24,16 @@ def sent_for(bound: Bound) -> str:
         return f"the best {best} of each pane and partition"
     kept = best + (0 if bound.service.refresh.chooses_n else bound.service.refresh.n)
     return f"the best {kept} of each pane and partition, what has no score yet, and a sample"
+
+
+def _aggregates(bound: BoundQuery) -> str:
+    places = "a row for each pane and partition, as executors keep partial aggregates in files"
+    if bound.keys_in_executors:
+        return places
+    partials = "partial aggregates of each pane, key and partition"
+    if bound.keys_may_move:
+        return f"{partials}; on Spark beyond {MOST_KEYS:,} keys {places}"
+    return partials
 
 
 def _solutions(bound: BoundQuery) -> str:

@@ -17,6 +17,7 @@ from acquatop.plan.bind import Bound, BoundQuery
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.in_driver import AggregatesInDriver
 from acquatop.query.aggregates.in_executors import AggregatesInExecutors
+from acquatop.query.aggregates.moving import Move, MovingAggregates
 from acquatop.query.content import Buffered, Content, PaneFollower, SolutionContent
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.joined_remote import JoinedRemote, remote_of
@@ -51,6 +52,7 @@ class TopKEvaluation:
         rankers: RankerRegistry = DEFAULT_RANKERS,
         random: np.random.Generator | None = None,
         scattered: ExecutorAggregates | None = None,
+        move: Move | None = None,
         expects: bool = True,
         hashes: IdentityHash | None = None,
     ) -> None:
@@ -62,7 +64,7 @@ class TopKEvaluation:
         self._wall_clock = wall_clock
         self._remote = remote_of(bound, maintainer, rankers, random, clock=clock, expects=expects)
         self._schedule = OneWindow(bound.windows)
-        self._content = _content_of(bound, self._remote, scattered, hashes)
+        self._content = _content_of(bound, self._remote, scattered, move, hashes)
         self._open: int | None = None
         """First window that is open; None before the first close."""
         self._resumed: Mapping[str, bytes] = {}
@@ -116,15 +118,25 @@ class TopKEvaluation:
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return the content's reducers."""
+        self._move_keys()
         return self._content.reducers()
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Take in one partition."""
         (part,) = parts
+        self._move_keys(part)
         self._schedule.counters.note(part.facts.events, part.facts.bad or {})
         self._schedule.note(part.panes, part.facts.earliest_ms)
         closed = self._schedule.cursor.closed
         self._schedule.counters.late += self._content.add(part, names, closed)
+
+    def _move_keys(self, part: Part | None = None) -> None:
+        """Move the keys to the executors, if they are due."""
+        content = self._content
+        if isinstance(content, MovingAggregates) and content.is_due(part) and content.move():
+            for member in self.members.values():
+                ranking = content.enrol(member.bound)
+                member.rank_by(ranking, self._remote.facts(ranking, member.bound.plan.offset))
 
     # Answers out ----------------------------------------------------------------------------------
 
@@ -241,6 +253,7 @@ def _content_of(
     bound: BoundQuery,
     remote: JoinedRemote,
     scattered: ExecutorAggregates | None,
+    move: Move | None,
     hashes: IdentityHash | None,
 ) -> Content:
     """Return the kind of content that a query needs."""
@@ -252,6 +265,8 @@ def _content_of(
     if scattered is not None:
         assert is_reduced, "only reduced arrivals can be kept in executors"
         return AggregatesInExecutors(bound, remote.store, scattered)
+    if move is not None and is_reduced:
+        return MovingAggregates(bound, remote.store, hashes, move)
     content: SolutionContent
     if bound.plan.aggregate is not None:
         content = AggregatesInDriver(bound, remote.store, hashes)

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS, EvaluationLimits
+from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
-from acquatop.query.aggregates.executor_content import RunTasks
+from acquatop.query.aggregates.executor_content import ExecutorAggregates, RunTasks
+from acquatop.query.aggregates.moving import Move
 from acquatop.query.aggregates.on_executors import scattered_content
 from acquatop.query.contract import Evaluation
 from acquatop.query.count_windows import CountedEvaluation, OpenWhole
@@ -39,12 +41,18 @@ class OpenLimited(Protocol):
         """Open the engine."""
 
 
+def _none() -> bool:
+    """Return False: there are no executors."""
+    return False
+
+
 @dataclass(frozen=True)
 class Resources:
     """Resources of an engine that evaluations use.
 
     ``keys_folder`` returns the folder for the keys that executors keep for an evaluation's key;
-    ``durable`` says that this folder belongs to a state directory. ``limits`` are those of one
+    ``durable`` says that this folder belongs to a state directory. ``has_executors`` tells if
+    ``run_tasks`` spares this process's memory. ``limits`` are those of one
     evaluation of a whole window, by an engine that ``open_sparql`` opens.
     """
 
@@ -54,6 +62,7 @@ class Resources:
     run_tasks: RunTasks
     keys_folder: Callable[[str], Path]
     durable: bool
+    has_executors: Callable[[], bool] = _none
     limits: EvaluationLimits = DEFAULT_LIMITS
     open_sparql: OpenLimited = WorkerEngine
 
@@ -74,14 +83,21 @@ def open_evaluation(
 def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Evaluation:
     replica = resources.replicas.open(bound, load=load)
     with _closed_on_failure([] if replica is None else [replica]):
-        scattered = None
-        if bound.keys_in_executors:
-            folder = resources.keys_folder(key)
-            scattered = scattered_content(
-                bound, replica, folder, resources.run_tasks, durable=resources.durable
+
+        def scatter(hashes: IdentityHash | None = None) -> ExecutorAggregates:
+            folder, run = resources.keys_folder(key), resources.run_tasks
+            return scattered_content(
+                bound, replica, folder, run, durable=resources.durable, hashes=hashes
             )
+
+        move = Move(scatter, resources.has_executors)
         return TopKEvaluation(
-            bound, replica, clock=resources.clock, rankers=resources.rankers, scattered=scattered
+            bound,
+            replica,
+            clock=resources.clock,
+            rankers=resources.rankers,
+            scattered=scatter() if bound.keys_in_executors else None,
+            move=move if bound.keys_may_move else None,
         )
 
 

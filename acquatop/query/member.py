@@ -75,6 +75,12 @@ class Member(Generic[OperatorT]):
             wall_clock=wall_clock,
         )
 
+    def rank_by(self, operator: OperatorT, facts: RemoteFacts) -> None:
+        """Go on with another ranking of the same content."""
+        self.operator = operator
+        self._facts = facts
+        self._exactness = Exactness(self.bound.plan.score, facts.values)
+
     def has_begun(self, window: int) -> bool:
         """Return True if the query answers a window."""
         return self.since is None or self.since <= window

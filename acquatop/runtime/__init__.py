@@ -123,6 +123,11 @@ class Resume:
 class Runtime(Protocol):
     """Runtime that carries streams until it is closed."""
 
+    @property
+    def has_executors(self) -> bool:
+        """True if :meth:`map` computes in other processes, which have memory of their own."""
+        ...
+
     def carry(
         self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None
     ) -> Carrier:

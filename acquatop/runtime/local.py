@@ -33,6 +33,8 @@ _LIMITS = frozenset({"maxRowsPerBatch", "maxBytesPerBatch"})
 class LocalRuntime:
     """Runtime that carries streams in threads of this process."""
 
+    has_executors = False
+
     def carry(
         self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None
     ) -> LocalCarrier:

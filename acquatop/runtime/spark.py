@@ -62,12 +62,17 @@ STARTS = 3
 _ALL_ROWS = 'v1\n{"batchWatermarkMs":0}\n"all rows"'
 """A note as Spark's, on a batch with all rows."""
 
+_TASKS_PER_CORE = 2
+"""Number of tasks per core that share the items of a window."""
+
 _WORKERS = 2
 """The number of Python workers that are started before the first batch."""
 
 
 class SparkRuntime:
     """Runtime on a Spark session: the caller's, or else the running one, or else one of its own."""
+
+    has_executors = True
 
     def __init__(
         self,
@@ -91,15 +96,20 @@ class SparkRuntime:
         return _kind(stream)(self.session, stream, consumer, until_end, resume)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
-        """Apply a function to the items in the executors, one task per item."""
+        """Apply a function to the items in the executors, a few tasks per core.
+
+        A task takes its items one by one. A task per item would cost more than a small item does.
+        """
         if not items:
             return []
+        context = self.spark.sparkContext
+        tasks = min(len(items), _TASKS_PER_CORE * context.defaultParallelism)
         with (
             said_by_spark(self.session),
             ended_if_lost(self.spark),
             described(self.spark, "tasks of a window"),
         ):
-            return self.spark.sparkContext.parallelize(items, len(items)).map(function).collect()
+            return context.parallelize(items, tasks).map(function).collect()
 
     def close(self) -> None:
         """End what of Spark is this runtime's own."""

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.ipc
 
 _UNFINISHED = "unfinished-"
-_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True)
 class ChunkFolder:
     """Files of *chunks*: record batches, each readable by itself by file name and position.
 
+    Chunks are not compressed: a reader maps the file, and touches only the columns that it needs.
     Files never change. A file's name follows from its content, so a repeated task writes the same
     file. With ``durable``, files survive a loss of power as well.
     """
@@ -31,7 +31,7 @@ class ChunkFolder:
     def write(self, chunks: Sequence[pa.RecordBatch], origin: bytes) -> str:
         """Write chunks into one file and return its name; another ``origin`` gives another file."""
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, chunks[0].schema, options=_LZ4) as writer:
+        with pa.ipc.new_file(sink, chunks[0].schema) as writer:
             for chunk in chunks:
                 writer.write_batch(chunk)
         content = sink.getvalue()
@@ -65,8 +65,9 @@ class ChunkFolder:
             os.close(folder)
 
     def read(self, name: str, positions: Iterable[int]) -> list[pa.RecordBatch]:
-        """Return some of a file's chunks.
+        """Return some of a file's chunks, whose columns lie in the mapped file.
 
+        They stay readable if the file is removed.
         Raises OSError or ArrowException if they cannot be read.
         """
         with pa.memory_map(str(Path(self.path) / name)) as source:

@@ -10,15 +10,17 @@ import pyarrow as pa
 
 from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
+from acquatop.ingest.buckets.sorted_hashes import buckets_of, unsigned
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.match import KEY, Found, Matcher
-from acquatop.ingest.reduce.pane_partials import PanePartials
-from acquatop.ingest.reduce.partial_columns import COUNT, FIRST, LAST
+from acquatop.ingest.reduce.pane_partials import PanePartials, hashes_in
+from acquatop.ingest.reduce.panes import runs_of
+from acquatop.ingest.reduce.partial_columns import COUNT, FIRST, HEAD, LAST, NEWEST, TAIL
+from acquatop.ingest.reduce.sent_partials import small
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 
 FILE, START, BUCKETS = "file", "start", "buckets"
-_HASH = IdentityHash(bytes(16))
 _SCHEMA = pa.schema(
     {
         FIRST: pa.int64(),
@@ -41,20 +43,11 @@ class Chunks(NamedTuple):
     buckets: list[int]
 
 
-def buckets_of(keys: pa.Array, count: int) -> IntArray:
-    """Return the bucket of each key; it is the same in every process.
-
-    >>> buckets_of(pa.array(["a", "b", "a"]), 1).tolist()
-    [0, 0, 0]
-    """
-    heads, _ = _HASH.of(keys)
-    return (heads.view(np.uint64) % np.uint64(count)).astype(np.int64)
-
-
 class BucketPartials:
     """Reducer that writes the partials of ``PanePartials`` to files, a chunk per pane and bucket.
 
-    A partition is written into one file. The table returned has a row for each pane: O(panes),
+    Keys are known by hashes, in ascending order within a chunk; their texts are a column of their
+    own. A partition is written into one file. The table returned has a row for each pane: O(panes),
     whatever the number of keys.
     """
 
@@ -65,10 +58,11 @@ class BucketPartials:
         columns: AggregateColumns,
         buckets: int,
         folder: ChunkFolder,
+        hashes: IdentityHash,
     ) -> None:
         self.matcher = matcher
         self.windows = windows
-        self._partials = PanePartials(matcher, windows, columns)
+        self._partials = PanePartials(matcher, windows, columns, hashes)
         self._buckets = buckets
         self._folder = folder
 
@@ -77,36 +71,41 @@ class BucketPartials:
         table = self._partials.reduce(records, found)
         if found is None or not len(table):
             return _SCHEMA.empty_table()
-        keys = table.column(KEY).combine_chunks()
-        codes = np.asarray(keys.indices.to_numpy(), dtype=np.int64)
-        buckets = buckets_of(keys.dictionary, self._buckets)[codes]
-        firsts, lasts = (np.asarray(table.column(name).to_numpy()) for name in (FIRST, LAST))
-        order = np.lexsort((buckets, lasts, firsts))
-        firsts, lasts, buckets = firsts[order], lasts[order], buckets[order]
-        chunks = list(cut(with_plain_keys(table.take(pa.array(order))), firsts, lasts, buckets))
         # Partitions with equal sums get different files: no two have a record in common, nor its
         # subject.
-        name = self._folder.write([chunk for _, chunk in chunks], str(found.subjects[0]).encode())
-        counts = np.asarray(table.column(COUNT).to_numpy())[order]
-        return _told(name, firsts, lasts, buckets, counts)
+        origin = str(found.identities_at(np.array([0]))[0]).encode()
+        return placed(table, self._buckets, self._folder, origin)
 
 
-def with_plain_keys(table: pa.Table) -> pa.Table:
-    """Return a table whose keys are text: files cannot have a dictionary for each chunk."""
-    at = table.schema.get_field_index(KEY)
-    return table.set_column(at, KEY, table.column(KEY).cast(pa.string()))
+def placed(table: pa.Table, buckets: int, folder: ChunkFolder, origin: bytes) -> pa.Table:
+    """Write partials with hashes, sorted by pane, into a file, and return their places."""
+    firsts, lasts = (np.asarray(table.column(name).to_numpy()) for name in (FIRST, LAST))
+    heads, _ = hashes_in(table)
+    order = np.concatenate(
+        [at.start + np.argsort(unsigned(heads[at])) for _, _, at in runs_of(firsts, lasts)]
+    )
+    numbers = buckets_of(heads[order], buckets)
+    rows = stored(table.take(pa.array(order)))
+    chunks = [rows.slice(start, stop - start) for start, stop in _runs(firsts, lasts, numbers)]
+    name = folder.write(chunks, origin)
+    return _told(name, firsts, lasts, numbers, np.asarray(table.column(COUNT).to_numpy()))
 
 
-def cut(
-    table: pa.Table, firsts: IntArray, lasts: IntArray, buckets: IntArray
-) -> Iterator[tuple[tuple[int, int, int], pa.RecordBatch]]:
-    """Yield the chunks of sorted rows, each with its pane and bucket."""
-    (rows,) = table.combine_chunks().to_batches()
-    for start, stop in _runs(firsts, lasts, buckets):
-        yield (
-            (int(firsts[start]), int(lasts[start]), int(buckets[start])),
-            rows.slice(start, stop - start),
-        )
+def stored(table: pa.Table) -> pa.RecordBatch:
+    """Return partials with hashes as they are stored: keys as text, and no windows.
+
+    Files cannot have a dictionary for each chunk.
+    """
+    columns = {}
+    for name in table.column_names:
+        column = table.column(name)
+        if name == KEY:
+            columns[name] = column.cast(pa.string())
+        elif name not in (FIRST, LAST):
+            is_kept = name in (HEAD, TAIL, NEWEST)
+            columns[name] = column if is_kept else pa.chunked_array([small(column.to_numpy())])
+    (rows,) = pa.table(columns).combine_chunks().to_batches()
+    return rows
 
 
 def chunks_in(table: pa.Table) -> Iterator[Chunks]:

@@ -1,118 +1,150 @@
-"""View of a replica's present values for the keys of one bucket, as columns to send to a task."""
+"""A replica's values for the keys of one bucket: files with the whole, and what has changed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.buckets.partials import buckets_of
-from acquatop.ingest.replica_columns import ReplicaColumns
+from acquatop.ingest.buckets.chunk_folder import ChunkFolder
+from acquatop.ingest.buckets.sorted_hashes import union
+from acquatop.ingest.identity_hash import Hashes
+from acquatop.ingest.reduce.pane_partials import hashes_in
+from acquatop.ingest.reduce.partial_columns import HEAD, TAIL
 from acquatop.ingest.scoring import BoolArray
-from acquatop.topk.contract import IntArray
-from replica.store import ReplicaStore
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
+from replica.number_size import NumberSize
+
+GONE, ABSENT, PRESENT = 0, 1, 2
+"""States of a key: not held any more, known not to be at the remote, and with values."""
+_STATE = "state"
+
+ValueChunk = tuple[str, int]
+"""File name, and position in the file."""
 
 
 @dataclass(frozen=True)
-class BucketView(ReplicaColumns):
-    """Keys that were asked for, the remote's values of each, and those to be asked for ``again``.
+class ValueFacts:
+    """Facts about the whole replica: the sizes and means of its numbers, and names of columns.
 
-    ``again`` marks keys that may be asked for again.
-    ``means`` are those of the whole replica.
+    ``typed`` are the variables of which types are stored.
     """
 
-    is_present: BoolArray
-    again: BoolArray
-    means: dict[str, float]
+    variables: tuple[str, ...]
+    typed: tuple[str, ...]
+    sizes: Mapping[str, NumberSize]
+    means: Mapping[str, float]
 
-    @classmethod
-    def of(
-        cls,
-        store: ReplicaStore,
-        variables: tuple[str, ...],
-        absent_before: float,
-        typed: tuple[str, ...] = (),
-    ) -> BucketView:
-        """Return a view of a store's present values, and of the types of some. O(keys).
 
-        Keys that the remote did not have, asked for at ``absent_before`` or earlier, may be asked
-        for again.
+@dataclass(frozen=True)
+class BucketValues:
+    """Places of the values of a bucket's keys; later chunks replace the values of earlier ones.
 
-        >>> BucketView.of(ReplicaStore("key", ["key", "value"]), ("value",), 0.0).rows(
-        ...     ["a"]
-        ... ).tolist()
-        [-1]
-        """
-        rows = store.all_rows()
-        is_present = store.present(rows)
-        return cls(
-            pa.array(store.keys(rows), pa.string()),
-            {name: store.numbers(name, rows) for name in variables},
-            {name: store.floating(name, rows) for name in typed},
-            {name: store.size(name) for name in variables},
-            is_present,
-            ~is_present & (store.fetched_at(rows) <= absent_before),
-            {name: store.mean(name) for name in variables},
-        )
+    ``waiting`` are the hashes of keys that the remote did not have, and that must not be asked for
+    again yet.
+    """
 
-    def cut(self, count: int) -> list[BucketView]:
-        """Return each bucket's part. O(keys)."""
-        buckets = buckets_of(self.keys, count)
-        ends = np.cumsum(np.bincount(buckets, minlength=count))
-        return [self._take(at) for at in np.split(np.argsort(buckets, kind="stable"), ends[:-1])]
+    chunks: Sequence[ValueChunk]
+    facts: ValueFacts
+    waiting: Hashes
 
-    def _take(self, at: IntArray) -> BucketView:
-        columns = {name: column[at] for name, column in self.columns.items()}
-        types = {name: mask[at] for name, mask in self.types.items()}
+    def read(self, folder: ChunkFolder, keys: Hashes) -> BucketView:
+        """Return the values of some keys with ascending heads."""
+        parts = [folder.read(name, [at])[0] for name, at in self.chunks]
+        both = union([keys, *map(hashes_in, parts), self.waiting])
+        own, *codes, waiting = both.codes
+        # Values of the key with each code: a chunk, and a row in it.
+        chosen = np.full(len(both), -1)
+        starts = np.cumsum([0, *map(len, parts)])
+        for start, its in zip(starts.tolist(), codes, strict=False):
+            chosen[its] = start + np.arange(len(its))
+        rows = chosen[own]
+        is_known = rows >= 0
+        again = np.ones(len(both), dtype=np.bool_)
+        again[waiting] = False
+
+        def taken(name: str, empty: float | bool | np.int8) -> AnyArray:
+            column = np.full(len(rows), empty)
+            if parts:
+                column[is_known] = _column(parts, name)[rows[is_known]]
+            return column
+
         return BucketView(
-            self.keys.take(pa.array(at)),
-            columns,
-            types,
-            self.sizes,
-            self.is_present[at],
-            self.again[at],
-            self.means,
+            taken(_STATE, np.int8(GONE)),
+            again[own],
+            {name: taken(f"#{name}", np.nan) for name in self.facts.variables},
+            {name: taken(f"?{name}", False) for name in self.facts.typed},
+            self.facts,
         )
+
+
+@dataclass(frozen=True)
+class BucketView:
+    """Values of a task's keys: a column each, in the keys' order. A key's row is its position."""
+
+    states: AnyArray
+    again: BoolArray
+    columns: Mapping[str, FloatArray]
+    types: Mapping[str, BoolArray]
+    facts: ValueFacts
+
+    def rows(self, keys: list[str]) -> IntArray:
+        """Raise an error: keys are known by their positions."""
+        raise NotImplementedError
+
+    def known(self) -> IntArray:
+        """Return each key's row; -1 for a key that the replica does not hold."""
+        return np.where(self.states == GONE, -1, np.arange(len(self.states)))
+
+    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
+        """Return a variable's values as numbers; NaN if there is none."""
+        return np.where(rows >= 0, self.columns[variable][rows], np.nan)
+
+    def floating(self, variable: str, rows: IntArray) -> BoolArray:
+        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
+        mask: BoolArray = (rows >= 0) & self.types[variable][rows]
+        return mask
 
     def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows whose key the remote had."""
-        return self._are(self.is_present, rows)
+        mask: BoolArray = (rows >= 0) & (self.states[rows] == PRESENT)
+        return mask
 
-    def may_be_asked_again(self, rows: IntArray) -> BoolArray:
-        """Return a mask of the rows whose key the remote did not have, but may have by now."""
-        return self._are(self.again, rows)
+    def may_be_asked_again(self) -> BoolArray:
+        """Return a mask of the keys that the remote did not have, but may have by now."""
+        mask: BoolArray = (self.states == ABSENT) & self.again
+        return mask
 
-    def _are(self, column: BoolArray, rows: IntArray) -> BoolArray:
-        if not len(self.keys):
-            return np.zeros(len(rows), dtype=np.bool_)
-        are: BoolArray = (rows >= 0) & column[rows]
-        return are
+    def size(self, variable: str) -> NumberSize:
+        """Return the size of a variable's numbers."""
+        return self.facts.sizes[variable]
 
     def mean(self, variable: str) -> float:
         """Return the mean of a variable's values; NaN if there is none."""
-        return self.means[variable]
-
-    def says_the_same(self, store: ReplicaStore, keys: list[str]) -> bool:
-        """Return True if the replica still has the same values for some keys."""
-        mine, its = self.rows(keys), store.rows(keys)
-        if not np.array_equal(mine >= 0, its >= 0) or not np.array_equal(
-            self.present(mine), _present(store, its)
-        ):
-            return False
-        here = np.flatnonzero(self.present(mine))
-        mine, its = mine[here], its[here]
-        # Compare bits: the number NaN is not the NaN of a missing number.
-        return all(
-            np.array_equal(
-                self.numbers(name, mine).view(np.int64), store.numbers(name, its).view(np.int64)
-            )
-            for name in self.columns
-        ) and all(
-            np.array_equal(self.floating(name, mine), store.floating(name, its))
-            for name in self.types
-        )
+        return self.facts.means[variable]
 
 
-def _present(store: ReplicaStore, rows: IntArray) -> BoolArray:
-    return (rows >= 0) & store.present(rows)
+def value_rows(
+    hashes: Hashes,
+    states: AnyArray,
+    numbers: Mapping[str, FloatArray],
+    types: Mapping[str, BoolArray],
+) -> pa.RecordBatch:
+    """Return values as they are stored."""
+    heads, tails = hashes
+    return pa.record_batch(
+        {
+            HEAD: heads,
+            TAIL: tails,
+            _STATE: states,
+            **{f"#{name}": column for name, column in numbers.items()},
+            **{f"?{name}": pa.array(mask) for name, mask in types.items()},
+        }
+    )
+
+
+def _column(parts: Sequence[pa.RecordBatch], name: str) -> AnyArray:
+    columns = [part.column(name).to_numpy(zero_copy_only=False) for part in parts]
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)

@@ -10,16 +10,20 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.ingest.aggregate_columns import AggregateColumns
+from acquatop.ingest.buckets.bucket_keys import BucketKeys
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
-from acquatop.ingest.buckets.partials import with_plain_keys
-from acquatop.ingest.buckets.replica_values import BucketView
+from acquatop.ingest.buckets.key_texts import KeyTexts
+from acquatop.ingest.buckets.partials import stored
+from acquatop.ingest.buckets.replica_values import BucketValues, BucketView
+from acquatop.ingest.buckets.sorted_hashes import union
 from acquatop.ingest.match import KEY
-from acquatop.ingest.reduce.pane_partials import partials_of, table_of
+from acquatop.ingest.reduce.pane_partials import hashes_in, partial_in, table_of
+from acquatop.ingest.reduce.partial_columns import HEAD
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
-from acquatop.topk.aggregates.aggregate_totals import Totals
+from acquatop.topk.aggregates.aggregate_totals import folding_of
 from acquatop.topk.aggregates.multi_aggregate import Columnwise
-from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
-from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
+from acquatop.topk.aggregates.partials import Accumulator, Numbering
+from acquatop.topk.contract import FloatArray, IntArray, Rows
 from acquatop.topk.order import best
 from rspql.plan import Score
 from rspql.scoring.ratios import Ratio
@@ -43,12 +47,12 @@ class BucketRanking:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Bucket: chunks of each pane, ``crowded`` panes with chunks to merge, and a replica view."""
+    """Bucket: chunks of each pane, ``crowded`` panes with chunks to merge, the replica's values."""
 
     number: int
     panes: Mapping[Pane, Sequence[Chunk]]
     crowded: frozenset[Pane] = frozenset()
-    view: BucketView | None = None
+    values: BucketValues | None = None
 
 
 @dataclass(frozen=True)
@@ -87,102 +91,103 @@ class BucketFound:
 class BucketTask:
     """Task that reads a bucket's chunks and ranks its keys.
 
+    Keys are told apart by their hashes; texts are read of those that tie, and of those returned.
     O(rows of its chunks) time, and O(its keys and chunks) memory. ``asked`` is the number of keys
-    wanted that have no value, and the number of those that the remote did not have.
+    wanted that have no value, and the number of those that the remote did not have. A ``trial``
+    also finds out if files can be written there.
     """
 
     folder: ChunkFolder
     columns: AggregateColumns
     rankings: Sequence[BucketRanking]
     asked: int = 0
+    trial: bool = False
 
     def __call__(self, bucket: Bucket) -> BucketFound:
         """Return the result for a bucket."""
         try:
+            if self.trial:
+                self._try_to_write(bucket.number)
             return self._found(bucket)
         except (OSError, pa.ArrowException) as error:
             return BucketFound(problem=str(error))
 
     def _found(self, bucket: Bucket) -> BucketFound:
-        keys, panes = self._read(bucket)
-        totals = Totals(self.columns.aggregates)
-        totals.grow(len(keys))
-        merged = self._merge(bucket, keys, panes, totals)
+        chunks = self._read(bucket)
+        merged = self._merge(bucket, chunks)
         if not self.rankings:
             return BucketFound(merged=merged)
-        for pane, partials in panes.items():
-            for partial in partials:
-                totals.enter(pane[1], partial)
-        content = _Keys(keys, bucket.view, totals)
+        in_order = [(pane[1], rows) for pane in sorted(chunks) for rows in chunks[pane]]
+        keys = BucketKeys.of(in_order, self.columns.aggregates)
+        view = None if bucket.values is None else bucket.values.read(self.folder, keys.hashes)
+        content = _Content(keys, view)
         return BucketFound([self._best(each, content) for each in self.rankings], merged)
+
+    def _try_to_write(self, number: int) -> None:
+        nothing = pa.record_batch({HEAD: pa.array([], pa.int64())})
+        self.folder.remove([self.folder.write([nothing], f"trial {number}".encode())])
 
     # Reading --------------------------------------------------------------------------------------
 
-    def _read(self, bucket: Bucket) -> tuple[pa.StringArray, dict[Pane, list[Partial]]]:
-        """Return the distinct keys, and the partials that each pane's chunks add to them."""
+    def _read(self, bucket: Bucket) -> dict[Pane, list[pa.RecordBatch]]:
+        """Return each pane's chunks."""
         wanted: dict[str, dict[int, Pane]] = {}
         for pane, chunks in bucket.panes.items():
             for file, at in chunks:
                 wanted.setdefault(file, {})[at] = pane
-        read = [
-            (pane, chunk)
-            for file, panes in wanted.items()
-            for pane, chunk in zip(panes.values(), self.folder.read(file, panes), strict=True)
-        ]
-        encoded = pa.concat_arrays([chunk.column(KEY) for _, chunk in read]).dictionary_encode()
-        codes = np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
-        panes_read: dict[Pane, list[Partial]] = {pane: [] for pane in sorted(bucket.panes)}
-        start = 0
-        for pane, chunk in read:
-            of_chunk = codes[start : start + len(chunk)]
-            panes_read[pane] += [
-                each for _, _, each in partials_of(pa.Table.from_batches([chunk]), of_chunk)
-            ]
-            start += len(chunk)
-        return encoded.dictionary, panes_read
+        read: dict[Pane, list[pa.RecordBatch]] = {pane: [] for pane in bucket.panes}
+        for file, panes in wanted.items():
+            for pane, rows in zip(panes.values(), self.folder.read(file, panes), strict=True):
+                read[pane].append(rows)
+        return read
 
-    def _merge(
-        self, bucket: Bucket, keys: pa.StringArray, panes: dict[Pane, list[Partial]], totals: Totals
-    ) -> dict[Pane, Chunk]:
-        """Write each crowded pane's partials as one chunk, all into one file.
+    def _merge(self, bucket: Bucket, chunks: dict[Pane, list[pa.RecordBatch]]) -> dict[Pane, Chunk]:
+        """Write each crowded pane's chunks as one, all into one file.
 
-        The merged partials replace the others in ``panes``.
+        The merged chunks replace the others in ``chunks``.
         """
         crowded = sorted(bucket.crowded)
         if not crowded:
             return {}
+        each = [rows for pane in crowded for rows in chunks[pane]]
+        keys = union([hashes_in(rows) for rows in each])
+        texts = KeyTexts([rows.column(KEY) for rows in each], keys.firsts)
         numbering = Numbering()
         numbering.grow(len(keys))
-        folder = Accumulator(totals.folding, numbering)
+        folder = Accumulator(folding_of(self.columns.aggregates), numbering)
+        partials, codes = [], iter(keys.codes)
         for pane in crowded:
-            panes[pane] = [folder.together(panes[pane])]
-        table = with_plain_keys(table_of([(*pane, panes[pane][0]) for pane in crowded], keys))
-        (rows,) = table.combine_chunks().to_batches()
-        ends = np.cumsum([len(panes[pane][0].counts) for pane in crowded]).tolist()
-        chunks = [
-            rows.slice(start, stop - start) for start, stop in zip([0, *ends], ends, strict=False)
-        ]
+            merged = folder.together([partial_in(rows, next(codes)) for rows in chunks[pane]])
+            # Codes ascend with the hashes, as rows of a chunk must.
+            order = np.argsort(merged.keys())
+            partials.append((*pane, merged.only(order, merged.keys()[order])))
+        everything = texts.column(np.arange(len(keys)))
+        rows = stored(table_of(partials, everything, keys.hashes))
+        ends = np.cumsum([len(partial.counts) for _, _, partial in partials]).tolist()
+        for pane, start, stop in zip(crowded, [0, *ends], ends, strict=False):
+            chunks[pane] = [rows.slice(start, stop - start)]
         origin = repr([list(bucket.panes[pane]) for pane in crowded]).encode()
-        file = self.folder.write(chunks, origin)
+        file = self.folder.write([chunks[pane][0] for pane in crowded], origin)
         return {pane: (file, at) for at, pane in enumerate(crowded)}
 
     # Ranking --------------------------------------------------------------------------------------
 
-    def _best(self, ranking: BucketRanking, keys: _Keys) -> BucketBest:
+    def _best(self, ranking: BucketRanking, keys: _Content) -> BucketBest:
         scoring = ReplicaScoring(ranking.score, keys.view)
         names = ranking.score.stream_variables
         parts = tuple(self.columns.numbers(name, keys.aggregates) for name in names)
         ratios = self.columns.ratios(keys.aggregates)
         merits = merits_of(scoring, keys.rows, parts, keys.aggregates, ratios)
-        scored = np.flatnonzero(~np.isnan(merits))
-        chosen = [
-            scored[best(ranking.count, merits[scored], keys.newest[scored], keys.texts[scored])]
-        ]
+        chosen = [self._first(ranking.count, np.flatnonzero(~np.isnan(merits)), merits, keys)]
         without = np.isnan(merits) & scoring.can_count(parts, len(keys))
         if keys.view is not None and self.asked:
             expected = scoring.expected(parts, len(keys))
-            asked = (without & (keys.rows < 0), without & keys.view.may_be_asked_again(keys.rows))
-            chosen += [self._first(np.flatnonzero(each), expected, keys) for each in asked]
+            # Keys without an expected merit come last.
+            expected = np.where(np.isnan(expected), -math.inf, expected)
+            asked = (without & (keys.rows < 0), without & keys.view.may_be_asked_again())
+            chosen += [
+                self._first(self.asked, np.flatnonzero(each), expected, keys) for each in asked
+            ]
         is_rest = np.ones(len(keys), dtype=np.bool_)
         is_rest[np.concatenate(chosen)] = False
         at = np.concatenate(chosen)
@@ -200,16 +205,16 @@ class BucketTask:
             )
         return self._with_rest(ranking, keys, at, scoring, parts, is_rest, without & is_rest)
 
-    def _first(self, at: IntArray, expected: FloatArray, keys: _Keys) -> IntArray:
-        """Return the most promising of some keys."""
-        # Keys without an expected merit come last.
-        merits = np.where(np.isnan(expected[at]), -math.inf, expected[at])
-        return at[best(self.asked, merits, keys.newest[at], keys.texts[at])]
+    def _first(self, count: int, at: IntArray, merits: FloatArray, keys: _Content) -> IntArray:
+        """Return the first of some keys, best first."""
+        if len(at) == len(keys):
+            return best(count, merits, keys.newest, keys.texts)
+        return at[best(count, merits[at], keys.newest[at], keys.texts.only(at))]
 
     def _with_rest(
         self,
         ranking: BucketRanking,
-        keys: _Keys,
+        keys: _Content,
         at: IntArray,
         scoring: ReplicaScoring,
         parts: Columnwise,
@@ -237,24 +242,19 @@ class BucketTask:
 _NONE = np.empty(0)
 
 
-class _Keys:
-    """Keys of a bucket, as columns."""
+class _Content:
+    """Keys of a bucket, and the replica's values for them."""
 
-    def __init__(self, keys: pa.StringArray, view: BucketView | None, totals: Totals) -> None:
-        everything = np.arange(len(keys))
+    def __init__(self, keys: BucketKeys, view: BucketView | None) -> None:
         self.view = view
-        self.texts: AnyArray = keys.to_numpy(zero_copy_only=False)
-        self.newest = totals.newest(everything)
-        self.aggregates = totals.aggregates(everything)
-        self.rows = everything if view is None else view.rows(keys)
+        self.texts = keys.texts
+        self.newest = keys.newest
+        self.aggregates = keys.aggregates
+        self.rows = np.arange(len(keys)) if view is None else view.known()
+        self.take = keys.take
 
     def __len__(self) -> int:
         return len(self.newest)
-
-    def take(self, at: IntArray) -> Rows:
-        """Return some keys, with their newest times and aggregates."""
-        texts = self.texts[at]
-        return Rows(self.newest[at], texts, texts, tuple(column[at] for column in self.aggregates))
 
 
 def merits_of(

@@ -105,7 +105,21 @@ def partials_of(table: pa.Table, codes: IntArray) -> Iterator[tuple[int, int, Pa
         yield first, last, Partial(codes[at], counts[at], newest[at], own)
 
 
-def hashes_in(table: pa.Table) -> Hashes:
+def partial_in(rows: pa.RecordBatch, codes: IntArray) -> Partial:
+    """Return the rows of one pane as a partial; ``codes`` are the codes of its keys here.
+
+    Columns are not copied.
+    """
+    columns = {
+        int(name.removeprefix(_COLUMN)): np.asarray(rows.column(name).to_numpy())
+        for name in rows.schema.names
+        if name.startswith(_COLUMN)
+    }
+    counts, newest = (np.asarray(rows.column(name).to_numpy()) for name in (COUNT, NEWEST))
+    return Partial(codes, counts, newest, columns)
+
+
+def hashes_in(table: pa.Table | pa.RecordBatch) -> Hashes:
     """Return the hash of each row's key, from a table that was made with hashes."""
     heads, tails = (np.asarray(table.column(name).to_numpy()) for name in (HEAD, TAIL))
     return heads, tails

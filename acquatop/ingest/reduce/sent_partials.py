@@ -34,14 +34,14 @@ def sent(table: pa.Table, is_known: BoolArray) -> pa.Table:
         panes.append([first, last, at.stop - at.start, base])
     new = np.flatnonzero(~is_known)
     numbers = {
-        name: _small(_numbers(table, name))
+        name: small(_numbers(table, name))
         for name in table.column_names
         if name not in (FIRST, LAST, KEY, NEWEST)
     }
     keys = compact(table.column(KEY).combine_chunks().take(pa.array(new)))
     texts = pa.record_batch({_AT: new.astype(np.int32), KEY: keys})
     metadata = {_PANES: json.dumps(panes).encode(), _TEXTS: _packed(texts)}
-    return pa.table({**numbers, NEWEST: _small(newest)}).replace_schema_metadata(metadata)
+    return pa.table({**numbers, NEWEST: small(newest)}).replace_schema_metadata(metadata)
 
 
 def received(table: pa.Table) -> pa.Table:
@@ -68,7 +68,7 @@ def _numbers(table: pa.Table, name: str) -> AnyArray:
     return np.asarray(table.column(name).to_numpy())
 
 
-def _small(column: AnyArray) -> AnyArray:
+def small(column: AnyArray) -> AnyArray:
     """Return whole numbers in 32 bits, if they fit."""
     if column.dtype != np.int64 or not len(column):
         return column

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from acquatop.ingest.key_codes import KeyCodes
 from acquatop.ingest.known_keys import KnownKeys
 from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column
 from acquatop.ingest.panes import Pane
-from acquatop.ingest.reduce.pane_partials import hashes_in, partials_of
+from acquatop.ingest.reduce.pane_partials import hashes_in, partials_of, table_of
 from acquatop.ingest.scoring import BoolArray
 from acquatop.query.aggregates.deduplicated import (
     Deduplicated,
@@ -233,6 +233,23 @@ class AggregateStore:
         if self._store is not None:
             self.rows[codes] = self._store.rows(self.codes.texts(codes).tolist())
         return codes
+
+    # Moving ---------------------------------------------------------------------------------------
+
+    @property
+    def open_from(self) -> int:
+        """First window that is open."""
+        return self._open_from
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield all partials as executors make them, with hashes and texts.
+
+        O(all that is held).
+        """
+        codes = np.arange(self.codes.size)
+        names, hashes = pa.array(self.codes.texts(codes), pa.string()), self.codes.hashes_of(codes)
+        for first, last, partial in self.keyed.partials():
+            yield table_of([(first, last, partial.listed())], names, hashes)
 
     # Progress of time -----------------------------------------------------------------------------
 

@@ -12,8 +12,9 @@ import pyarrow as pa
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
-from acquatop.ingest.buckets.partials import BucketPartials, chunks_in
-from acquatop.ingest.buckets.replica_values import BucketView
+from acquatop.ingest.buckets.partials import BucketPartials, chunks_in, placed
+from acquatop.ingest.buckets.replica_values import BucketValues
+from acquatop.ingest.buckets.shared_values import SharedValues
 from acquatop.ingest.buckets.task import (
     Bucket,
     BucketBest,
@@ -23,6 +24,7 @@ from acquatop.ingest.buckets.task import (
     Chunk,
     Pane,
 )
+from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.match import Matcher
 from acquatop.ingest.scoring import typed_variables
 from acquatop.topk.snapshot import pack_parts, pack_table, reading, unpack_parts, unpack_table
@@ -66,6 +68,7 @@ class ExecutorAggregates:
         *,
         buckets: int,
         asked: int,
+        hashes: IdentityHash | None = None,
     ) -> None:
         self.columns = columns
         self.asked = asked
@@ -81,11 +84,13 @@ class ExecutorAggregates:
         """Files that are not needed since the last snapshot, which names them."""
         self._long_unused: set[str] = set()
         """Files that only the snapshot before that names."""
-        self._is_resumed = False
+        self._has_strangers = False
+        """True if files may be there that nobody knows of."""
         self._open_from = -(2**63)
         self._rankings: dict[int, BucketRanking] = {}
         self._window = 0
-        self._view: BucketView | None = None
+        self._hashes = hashes or IdentityHash()
+        self._values = None if store is None else self._shared_values(store)
         self._bests: dict[int, list[BucketBest]] | None = None
 
     # Rankings -------------------------------------------------------------------------------------
@@ -105,22 +110,27 @@ class ExecutorAggregates:
 
     def reducer(self, matcher: Matcher, windows: Windows) -> BucketPartials:
         """Return the reducer of a stream's records; call it only while no records are under way."""
-        if self._is_resumed:
-            self._is_resumed = False
+        if self._has_strangers:
+            self._has_strangers = False
+            own = () if self._values is None else self._values.files
             self._folder.remove(
-                set(self._folder.names()) - {*self._uses, *self._unused, *self._long_unused}
+                set(self._folder.names()) - {*self._uses, *self._unused, *self._long_unused, *own}
             )
-        return BucketPartials(matcher, windows, self.columns, self.buckets, self._folder)
+        return BucketPartials(
+            matcher, windows, self.columns, self.buckets, self._folder, self._hashes
+        )
 
     def add_partials(self, table: pa.Table) -> None:
         """Note the places of some panes' partials."""
+        over = []
         for chunks in chunks_in(table):
             if chunks.last < self._open_from:
-                self.leave_out([chunks.file])
+                over.append(chunks.file)
                 continue
             held = self._pane(chunks.first, chunks.last)
             for at, bucket in enumerate(chunks.buckets):
                 self._hold(held[bucket], (chunks.file, chunks.start + at))
+        self.leave_out(over)
         crowded = self._crowded(_MANY)
         if crowded:
             self._do(
@@ -130,13 +140,33 @@ class ExecutorAggregates:
             )
 
     def leave_out(self, files: Iterable[str]) -> None:
-        """Release files that are not needed."""
+        """Release files, except those with chunks in use."""
         self._let_go({file for file in files if not self._uses[file]})
 
     def note_late(self, first: int, last: int) -> None:
         """Note a late solution of the windows ``first`` to ``last``: those still open lack it."""
         if first <= last:
             self.uncertain_until = max(self.uncertain_until, last)
+
+    def take_over(self, tables: Iterable[pa.Table], open_from: int, uncertain_until: int) -> None:
+        """Take in partials that the driver held, with this content's hashes, a pane each.
+
+        Raise EnvironmentProblem if the files cannot be written, or if executors cannot use them.
+        """
+        self._open_from, self.uncertain_until = open_from, uncertain_until
+        # After a restart there may be files of the same move, made before.
+        self._has_strangers = True
+        try:
+            for number, table in enumerate(tables):
+                origin = f"moved {number}".encode()
+                self.add_partials(placed(table, self.buckets, self._folder, origin))
+        except OSError as error:
+            raise EnvironmentProblem(f"{self._folder.path}: cannot be written: {error}") from error
+        self._do(BucketTask(self._folder, self.columns, (), trial=True), self._panes, ())
+
+    def give_up(self) -> None:
+        """Remove all files: the driver goes on to hold what was to be taken over."""
+        self._folder.remove(list(self._uses))
 
     # Results --------------------------------------------------------------------------------------
 
@@ -157,13 +187,17 @@ class ExecutorAggregates:
         """Drop the results: the replica has new values."""
         self._bests = None
 
-    def view_says_the_same(self, keys: list[str]) -> bool:
-        """Return True if the replica's values of some keys are still those that the tasks used."""
-        assert self._store is not None
-        return self._view is not None and self._view.says_the_same(self._store, keys)
+    def values_have_changed(self, keys: list[str]) -> bool:
+        """Return True if the replica's values of some keys are no more those that tasks used."""
+        assert self._values is not None, "without a replica nothing changes"
+        return self._values.have_changed(keys)
+
+    def _shared_values(self, store: ReplicaStore) -> SharedValues:
+        return SharedValues(store, self._folder, self._hashes, self.buckets)
 
     def _look(self, absent_before: float) -> dict[int, list[BucketBest]]:
-        if self._store is not None:
+        values = None
+        if self._values is not None:
             names = {
                 name: None
                 for each in self._rankings.values()
@@ -174,7 +208,7 @@ class ExecutorAggregates:
                 for each in self._rankings.values()
                 for name in typed_variables(each.score)
             }
-            self._view = BucketView.of(self._store, tuple(names), absent_before, tuple(typed))
+            values = self._values.of_buckets(tuple(names), tuple(typed), absent_before)
         task = BucketTask(self._folder, self.columns, list(self._rankings.values()), self.asked)
         panes = {
             pane: chunks
@@ -182,7 +216,7 @@ class ExecutorAggregates:
             if pane[0] <= self._window <= pane[1]
         }
         crowded = [pane for pane in self._crowded(_FEW) if pane in panes and pane[1] > self._window]
-        found = self._do(task, panes, crowded)
+        found = self._do(task, panes, crowded, values)
         return {
             number: [each.bests[at] for each in found] for at, number in enumerate(self._rankings)
         }
@@ -193,16 +227,21 @@ class ExecutorAggregates:
         return [pane for pane, chunks in self._panes.items() if max(map(len, chunks)) > most]
 
     def _do(
-        self, task: BucketTask, panes: dict[Pane, list[list[Chunk]]], crowded: Sequence[Pane]
+        self,
+        task: BucketTask,
+        panes: dict[Pane, list[list[Chunk]]],
+        crowded: Sequence[Pane],
+        values: Sequence[BucketValues] | None = None,
     ) -> list[BucketFound]:
         """Run a task for each bucket with any of some panes, and use the chunks that it merged."""
-        buckets = list(self._buckets_with(panes, crowded, with_view=bool(task.rankings)))
+        buckets = list(self._buckets_with(panes, crowded, values))
         found = list(self._run(task, buckets)) if buckets else []
         problem = next((each.problem for each in found if each.problem is not None), None)
         if problem is not None:
             raise EnvironmentProblem(
-                f"{self._folder.path}: the keys that executors keep cannot be read: {problem}\n"
-                "  hint: every executor and the driver must see this folder, "
+                f"{self._folder.path}: the keys that executors keep cannot be read or written: "
+                f"{problem}\n"
+                "  hint: every executor and the driver must see this folder and write to it, "
                 "and nobody else may remove files from it"
             )
         for bucket, each in zip(buckets, found, strict=True):
@@ -211,14 +250,16 @@ class ExecutorAggregates:
         return found
 
     def _buckets_with(
-        self, panes: dict[Pane, list[list[Chunk]]], crowded: Sequence[Pane], *, with_view: bool
+        self,
+        panes: dict[Pane, list[list[Chunk]]],
+        crowded: Sequence[Pane],
+        values: Sequence[BucketValues] | None,
     ) -> Iterable[Bucket]:
-        views = self._view.cut(self.buckets) if with_view and self._view is not None else None
         for number in range(self.buckets):
             own = {pane: tuple(chunks[number]) for pane, chunks in panes.items() if chunks[number]}
             if own:
                 several = frozenset(pane for pane in crowded if len(own.get(pane, ())) > 1)
-                yield Bucket(number, own, several, None if views is None else views[number])
+                yield Bucket(number, own, several, None if values is None else values[number])
 
     # Files ----------------------------------------------------------------------------------------
 
@@ -258,6 +299,8 @@ class ExecutorAggregates:
 
     def close(self) -> None:
         """Remove all files, unless they are durable."""
+        if self._values is not None:
+            self._values.close()
         if not self._folder.durable:
             self._folder.remove(list(self._uses))
 
@@ -285,6 +328,8 @@ class ExecutorAggregates:
         numbers = [self._open_from, self.uncertain_until]
         said = {
             "numbers": numbers,
+            "seed": self._hashes.seed.hex(),
+            "buckets": self.buckets,
             "unused": [sorted(files) for files in (self._unused, self._long_unused)],
         }
         return pack_parts(
@@ -300,8 +345,12 @@ class ExecutorAggregates:
             parts = unpack_parts(snapshot)
             said = json.loads(parts["said"])
             self._open_from, self.uncertain_until = said["numbers"]
+            self._hashes = IdentityHash(bytes.fromhex(said["seed"]))
+            self.buckets = said["buckets"]
             self._unused, self._long_unused = map(set, said["unused"])
             columns = [column.to_pylist() for column in unpack_table(parts["chunks"]).columns]
             for first, last, bucket, file, at in zip(*columns, strict=True):
                 self._hold(self._pane(first, last)[bucket], (file, at))
-        self._is_resumed = True
+        if self._store is not None:
+            self._values = self._shared_values(self._store)
+        self._has_strangers = True

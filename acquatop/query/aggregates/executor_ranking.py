@@ -81,7 +81,7 @@ class ExecutorRanking:
             return
         here = set(self._found.rows.keys.tolist())
         changed = set(keys)
-        if len(changed & here) > self._spare or not self._content.view_says_the_same(
+        if len(changed & here) > self._spare or self._content.values_have_changed(
             sorted(changed - here)
         ):
             self._content.look_again()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from acquatop.errors import UserError
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.contract import Part, Reducer
@@ -16,6 +17,9 @@ from acquatop.query.aggregates.content import AggregateStore
 from acquatop.query.aggregates.late_partials import split_late
 from acquatop.query.aggregates.ranking import AggregateRanking
 from replica.store import ReplicaStore
+
+PLACE = "keys"
+"""Part of a snapshot that is there if the keys have moved from the driver."""
 
 
 class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
@@ -57,9 +61,25 @@ class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
             self._content.add_partials(found.in_time)
         return found.count
 
+    @property
+    def kept(self) -> AggregateStore:
+        """The aggregates."""
+        return self._content
+
     def add_pane(self, pane: Pane) -> None:
         """Take in the solutions of one pane."""
         self._content.add_pane(pane)
+
+    def resume(self, parts: Mapping[str, bytes]) -> None:
+        """Restore the parts of a snapshot; raise UserError if the keys have moved to executors."""
+        if PLACE in parts:
+            raise UserError(
+                f"query {self._bound.name} cannot go on from what its state holds: its keys have "
+                "moved to files of the executors\n"
+                '  hint: take the old settings again (keys = "auto", and the refresh of its '
+                "service), or use another directory"
+            )
+        super().resume(parts)
 
     def snapshot_committed(self) -> None:
         """Do nothing: the whole state is in the snapshot."""

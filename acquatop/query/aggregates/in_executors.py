@@ -32,10 +32,11 @@ class AggregatesInExecutors(Aggregates[ExecutorRanking, ExecutorAggregates]):
         found = split_late(part.table, closed)
         for first, last in found.spans:
             self._content.note_late(first, last)
-        if found.count:
-            self._content.leave_out(found.late.column(FILE).to_pylist())
         if len(found.in_time):
             self._content.add_partials(found.in_time)
+        # Last: a file may have other panes that are in time.
+        if found.count:
+            self._content.leave_out(found.late.column(FILE).to_pylist())
         return found.count
 
     def snapshot_committed(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
+from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.executor_content import ExecutorAggregates, RunTasks
@@ -22,6 +23,7 @@ def scattered_content(
     run: RunTasks,
     *,
     durable: bool,
+    hashes: IdentityHash | None = None,
 ) -> ExecutorAggregates:
     """Return the content that keeps a query's aggregates in a folder; make the folder if needed."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -35,4 +37,5 @@ def scattered_content(
         buckets=bound.stream.buckets,
         # Twice as many as can be asked for: some may be under way already.
         asked=min(2 * items, _MOST_ASKED),
+        hashes=hashes,
     )

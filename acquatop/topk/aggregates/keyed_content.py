@@ -196,6 +196,19 @@ class KeyedContent:
         """Return keys with an event in the current window, with newest times and aggregates."""
         return Rows(self.totals.newest(keys), keys, keys, self.totals.aggregates(keys))
 
+    def partials(self) -> Iterator[tuple[int, int, Partial]]:
+        """Yield all partials, each with the first open window that holds it, and the last one."""
+        for last, partial in self.totals.inside():
+            assert self.open is not None, "a window has been entered"
+            yield self.open, last, partial
+        yield from self._to_come()
+
+    def _to_come(self) -> Iterator[tuple[int, int, Partial]]:
+        for (first, last), pane in self._waiting.items():
+            pane.partials = self._folded(pane)
+            for partial in pane.partials:
+                yield first, last, partial
+
     # Snapshots ----------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
@@ -204,11 +217,10 @@ class KeyedContent:
             ({"inside": 1, "first": last, "last": last}, partial)
             for last, partial in self.totals.inside()
         ]
-        for (first, last), pane in self._waiting.items():
-            pane.partials = self._folded(pane)
-            partials += [
-                ({"inside": 0, "first": first, "last": last}, partial) for partial in pane.partials
-            ]
+        partials += [
+            ({"inside": 0, "first": first, "last": last}, partial)
+            for first, last, partial in self._to_come()
+        ]
         settings = {
             "aggregates": [each.value for each in self.aggregates],
             "rejected": self.rejected,

@@ -28,7 +28,18 @@ WHERE { WINDOW :w { ?user :mentions ?mentions } } GROUP BY ?user ORDER BY DESC(?
             "the newest solution of each subject, pane and partition, because the windows' "
             "content is kept",
         ),
-        (SUMMED, "distinct", "partial aggregates of each pane, key and partition"),
+        (
+            SUMMED,
+            "distinct",
+            "partial aggregates of each pane, key and partition; on Spark beyond 1,000,000 keys a "
+            "row for each pane and partition, as executors keep partial aggregates in files",
+        ),
+        (SUMMED, 'distinct"\nkeys = "driver', "partial aggregates of each pane, key and partition"),
+        (
+            SUMMED,
+            'distinct"\nkeys = "executors',
+            "a row for each pane and partition, as executors keep partial aggregates in files",
+        ),
         (SUMMED, "all", "every solution, because one that comes again counts once"),
         (
             query_text(),

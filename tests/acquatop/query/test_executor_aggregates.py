@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -19,22 +18,29 @@ from pyspark.sql import SparkSession
 from acquatop import Engine
 from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.errors import EnvironmentProblem, UserError
-from acquatop.ingest.buckets.partials import buckets_of
+from acquatop.ingest.buckets import bucket_keys
+from acquatop.ingest.buckets.chunk_folder import ChunkFolder
+from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
 from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.query.aggregates import executor_content as scattered_content
+from acquatop.query.aggregates import moving
+from acquatop.query.aggregates.in_driver import PLACE
 from acquatop.query.contract import Tick
+from acquatop.runtime.local import LocalRuntime
+from acquatop.topk.snapshot import unpack_parts
 from rspql.diagnostics import QueryError
 from tests.support.disks import quick_folder
 from tests.support.queries.aggregated import CATALOG, SPAN, Post, Shape, decoded, plain, shapes
 from tests.support.queries.twins import Twins
-from tests.support.worlds import NS, STREAM, with_optional
+from tests.support.worlds import STREAM, with_optional
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let few chunks be many."""
+    """Let few chunks be many, and few rows be summed at a time."""
+    monkeypatch.setattr(bucket_keys, "ROWS", 7)
     monkeypatch.setattr(scattered_content, "_FEW", 2)
     monkeypatch.setattr(scattered_content, "_MANY", 4)
 
@@ -63,6 +69,11 @@ class Lives:
         self.done: list[tuple[Any, list[Any]]] = []
         """Steps done so far, each with its results."""
         self.kept: list[tuple[bytes, int]] = []
+
+    @property
+    def are_moved(self) -> bool:
+        """True if executors have the keys."""
+        return not self.twins.moves or PLACE in unpack_parts(self.group.snapshot())
 
     def do(self, step: Any) -> list[Any]:
         """Hand in parts, or tell how far time has come."""
@@ -96,7 +107,7 @@ class Lives:
 
     def die(self, at: int) -> None:
         """End, with files left that nobody knows of, and resume one of the states that are kept."""
-        for name in ("unfinished-1", 32 * "f"):
+        for name in ("unfinished-1", 32 * "f") if self.are_moved else ():
             (self.twins.folder / name).write_bytes(b"half")
         self.kept = self.kept[: at + 1]
         state, count = self.kept[at]
@@ -107,29 +118,35 @@ class Lives:
             assert self.do(step) == found
 
 
+def live_and_die(twins: Twins, seed: int) -> None:
+    """Hand in everything, and be killed now and then; no file may be missing or left."""
+    chance, lives, folder = random.Random(seed), Lives(twins), twins.folder
+    for watermark, partitions in twins.steps():
+        for posts in partitions:
+            lives.hand_in(posts)
+            assert not (lives.are_moved and list(folder.glob("unfinished-*")))
+        lives.advance(watermark)
+        if chance.random() < 0.4:
+            lives.save()
+        if lives.kept and chance.random() < 0.2:
+            lives.die(chance.randrange(len(lives.kept)))
+            event("died")
+    lives.group.reducers(STREAM)
+    lives.advance(3 * SPAN)
+    lives.save()
+    lives.save()
+    lives.group.reducers(STREAM)
+    event(f"moved: {lives.are_moved}")
+    assert not lives.are_moved or list(folder.iterdir()) == []
+
+
 @settings(max_examples=10)
 @given(shapes, st.integers(0, 2**32))
 def test_it_goes_on_from_either_state_and_no_file_is_missing_or_left(
     shape: Shape, seed: int
 ) -> None:
-    chance = random.Random(seed)
     with quick_folder() as folder:
-        lives = Lives(Twins(replace(shape, joined=False), folder))
-        for watermark, partitions in lives.twins.steps():
-            for posts in partitions:
-                lives.hand_in(posts)
-                assert not list(folder.glob("unfinished-*"))
-            lives.advance(watermark)
-            if chance.random() < 0.4:
-                lives.save()
-            if lives.kept and chance.random() < 0.2:
-                lives.die(chance.randrange(len(lives.kept)))
-                event("died")
-        lives.group.reducers(STREAM)
-        lives.advance(3 * SPAN)
-        lives.save()
-        lives.save()
-        assert list(folder.iterdir()) == []
+        live_and_die(Twins(replace(shape, joined=False), folder), seed)
 
 
 def some_posts(count: int = 60) -> list[Post]:
@@ -165,6 +182,20 @@ def test_the_same_events_in_two_partitions_are_in_two_files_and_done_again_in_on
         assert len(list(folder.iterdir())) == 2
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_file_stays_for_the_panes_that_are_in_time(durable: bool) -> None:
+    with quick_folder() as folder:
+        twins = Twins(plain(pattern="?post :mentions ?user"), folder, durable=durable)
+        twins.add(STREAM, decoded(twins.bound, some_posts(12)))
+        assert list(twins.advance(STREAM, 3))
+        # The first of these is late for all windows that hold it.
+        posts = [Post(1, "late", "a", None, None), Post(5, "timely", "b", None, None)]
+        twins.add(STREAM, decoded(twins.bound, posts))
+        assert all(
+            there.canonical() == here.canonical() for here, there in twins.advance(STREAM, SPAN)
+        )
+
+
 def test_a_file_that_is_missing_is_named() -> None:
     with quick_folder() as folder:
         twins = Twins(plain(pattern="?post :mentions ?user"), folder)
@@ -173,17 +204,6 @@ def test_a_file_that_is_missing_is_named() -> None:
         file.unlink()
         with pytest.raises(EnvironmentProblem, match=rf"(?s){file.name}.*every executor"):
             list(twins.groups[1].advance(Tick(STREAM, SPAN, 0.0)))
-
-
-def test_a_key_has_the_same_bucket_everywhere() -> None:
-    assert buckets_of(pa.array([f"<{NS}user/{at}>" for at in range(6)]), 5).tolist() == [
-        4,
-        3,
-        2,
-        1,
-        1,
-        2,
-    ]
 
 
 # The catalog --------------------------------------------------------------------------------------
@@ -202,7 +222,9 @@ def catalog(path: Path, keys: str = "executors", **changes: object) -> Catalog:
         **{"arrivals": f'distinct"\nbuckets = 3\nkeys = "{keys}', **with_optional(values)}
     )
     return Catalog.parse(
-        text.replace('"events"', f'"{path}"'), file=Path("catalog.toml"), variables={}
+        text.replace('"events"', f'"{path}", maxBytesPerBatch = 1000'),
+        file=Path("catalog.toml"),
+        variables={},
     )
 
 
@@ -263,6 +285,31 @@ def test_an_engine_with_a_state_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
         canonical(tmp_path, "driver", runtime="local", state=state)
 
 
+class Beside(LocalRuntime):
+    """Runtime in this process that claims to have executors."""
+
+    has_executors = True
+
+
+def test_an_engine_whose_keys_have_moved_goes_on_in_any_runtime(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = write(tmp_path, monkeypatch)
+    monkeypatch.setattr(moving, "MOST_KEYS", 3)
+    right = canonical(tmp_path, "driver", runtime="local")
+    state = tmp_path / "state"
+    assert canonical(tmp_path, "auto", runtime="local", state=tmp_path / "unmoved") == right
+    assert list((tmp_path / "unmoved").glob("keys_*")) == []
+    assert canonical(tmp_path, "auto", runtime=Beside(), state=state) == right
+    (kept,) = state.glob("keys_*")
+    assert canonical(tmp_path, "auto", runtime="local", state=state)
+    assert kept.exists()
+    with pytest.raises(UserError, match="cannot go on"):
+        canonical(tmp_path, "driver", runtime="local", state=state)
+    assert canonical(tmp_path, "auto", runtime=Beside()) == right
+    assert list(scratch.iterdir()) == []
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("executors")
 def test_spark_does_the_tasks_in_its_executors(
@@ -271,3 +318,60 @@ def test_spark_does_the_tasks_in_its_executors(
     write(tmp_path, monkeypatch)
     right = canonical(tmp_path, "driver", slide=9, runtime="local")
     assert canonical(tmp_path, "executors", slide=9, runtime="spark", spark=spark) == right
+    monkeypatch.setattr(moving, "MOST_KEYS", 3)
+    assert canonical(tmp_path, "auto", slide=9, runtime="spark", spark=spark) == right
+
+
+# Keys that move -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=10)
+@given(shapes, st.integers(0, 12))
+def test_keys_that_move_give_the_same_bytes(shape: Shape, most: int) -> None:
+    with quick_folder() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moving, "MOST_KEYS", most)
+        twins = Twins(shape, folder, move=True)
+        for here, there in twins.answers():
+            assert there.canonical() == here.canonical()
+            assert there.counts == here.counts
+            assert there.refreshed == here.refreshed
+        event(f"moved: {bool(list(folder.iterdir()))}")
+
+
+def refuse(*_: object) -> str:
+    raise OSError("read-only file system")
+
+
+@pytest.mark.parametrize("cannot", ["read", "write"])
+def test_keys_stay_if_executors_cannot_use_the_folder(
+    cannot: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(moving, "MOST_KEYS", 0)
+
+    def elsewhere(task: BucketTask, buckets: Sequence[Bucket]) -> list[BucketFound]:
+        with monkeypatch.context() as there:
+            there.setattr(ChunkFolder, cannot, refuse)
+            return list(map(task, buckets))
+
+    with quick_folder() as folder:
+        monkeypatch.setattr("tests.support.queries.twins.in_process", elsewhere)
+        twins = Twins(plain(pattern="?post :mentions ?user"), folder, move=True)
+        for posts in (some_posts()[:20], some_posts()[20:]):
+            twins.add(STREAM, decoded(twins.bound, posts))
+        answers = list(twins.advance(STREAM, SPAN))
+        assert answers
+        assert all(there.canonical() == here.canonical() for here, there in answers)
+        assert list(folder.iterdir()) == []
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("the driver goes on to hold")
+    assert "read-only file system" in said
+
+
+@settings(max_examples=10)
+@given(shapes, st.integers(0, 6), st.integers(0, 2**32))
+def test_it_goes_on_from_either_state_before_and_after_a_move(
+    shape: Shape, most: int, seed: int
+) -> None:
+    with quick_folder() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moving, "MOST_KEYS", most)
+        live_and_die(Twins(replace(shape, joined=False), folder, move=True), seed)

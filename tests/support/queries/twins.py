@@ -9,9 +9,12 @@ from typing import Any
 
 from acquatop.answer.answer import Answer
 from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
+from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
 from acquatop.plan.bind import BoundQuery
+from acquatop.query.aggregates.executor_content import ExecutorAggregates
+from acquatop.query.aggregates.moving import Move
 from acquatop.query.aggregates.on_executors import scattered_content as scattered
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
@@ -28,11 +31,20 @@ def in_process(task: BucketTask, buckets: Sequence[Bucket]) -> Sequence[BucketFo
 
 
 class Twins(Replay):
-    """One query twice, its keys here and there."""
+    """One query twice, its keys here and there; with ``move`` there only once they are many."""
 
-    def __init__(self, shape: Shape, folder: Path, buckets: int = 3) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        folder: Path,
+        buckets: int = 3,
+        *,
+        move: bool = False,
+        durable: bool = True,
+    ) -> None:
         super().__init__(replace(shape, distinct=True))
-        stream = replace(self.bound.stream, keys="executors", buckets=buckets)
+        stream = replace(self.bound.stream, keys="auto" if move else "executors", buckets=buckets)
+        self.moves, self.durable = move, durable
         self.folder = folder
         self.there: BoundQuery = replace(self.bound, stream=stream)
         self.now = 0.0
@@ -54,8 +66,15 @@ class Twins(Replay):
 
     def scattered(self) -> TopKEvaluation:
         keeper = self.keeper()
-        content = scattered(self.there, keeper, self.folder, in_process, durable=True)
-        return TopKEvaluation(self.there, keeper, scattered=content)
+
+        def scatter(hashes: IdentityHash | None = None) -> ExecutorAggregates:
+            return scattered(
+                self.there, keeper, self.folder, in_process, durable=self.durable, hashes=hashes
+            )
+
+        if self.moves:
+            return TopKEvaluation(self.there, keeper, move=Move(scatter, lambda: True))
+        return TopKEvaluation(self.there, keeper, scattered=scatter())
 
     def steps(self) -> Iterator[tuple[int, list[list[Post]]]]:
         """Yield how far time has come, and what has come until then, cut into partitions."""

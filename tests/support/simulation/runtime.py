@@ -194,6 +194,8 @@ class SimulatedCarrier:
 class SimulatedRuntime:
     """Runtime of one life of an engine."""
 
+    has_executors = False
+
     def __init__(
         self,
         sources: dict[str, Source],
