@@ -53,20 +53,25 @@ class Taker:
             self._thread.join()
 
     def _run(self) -> None:
-        while (work := self._next()) is not None:
-            try:
-                work()
-            except BaseException as error:
-                self._end(error)
-                self._failed(error)
-            else:
-                self._end(None)
+        while self._has_work():
+            self._do()
 
-    def _next(self) -> Callable[[], None] | None:
+    def _has_work(self) -> bool:
+        """Wait for work; return False if the thread is to end."""
         with self._changed:
             while self._work is None and not self._is_closed:
                 self._changed.wait()
-            return self._work
+            return self._work is not None
+
+    def _do(self) -> None:
+        assert self._work is not None
+        try:
+            self._work()
+        except BaseException as error:
+            self._end(error)
+            self._failed(error)
+        else:
+            self._end(None)
 
     def _end(self, error: BaseException | None) -> None:
         with self._changed:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -250,6 +252,21 @@ def test_work_is_done_in_another_thread_and_in_order() -> None:
         taker.finish()
     taker.close()
     assert done == [(number, False) for number in range(20)]
+
+
+def test_what_was_taken_in_is_not_kept() -> None:
+    class Data:
+        def take(self) -> None:
+            """Do nothing."""
+
+    taker, data = Taker("taker", lambda error: None), Data()
+    kept = weakref.ref(data)
+    taker.hand_over(lambda data=data: data.take())  # type: ignore[misc]
+    taker.finish()
+    del data
+    gc.collect()
+    assert kept() is None
+    taker.close()
 
 
 def test_an_error_is_told_and_raised_to_who_waits() -> None:
