@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -21,7 +20,8 @@ from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.stream_driver import StreamDriver
 from acquatop.runtime import Batch
-from acquatop.runtime.spark import SparkCarrier
+from acquatop.runtime import spark as spark_runtime
+from acquatop.runtime.spark_view import described
 from acquatop.runtime.taker import Taker
 
 LONGEST_WAIT = 240.0
@@ -34,7 +34,9 @@ options = {{ path = "{folder}/events", maxBytesPerBatch = 4000 }}
 [streams.":s".mapping]
 subject = ":event/{{at}}"
 time = "t"
-properties = {{ ":of" = {{ field = "user" }}, ":n" = {{ field = "n", datatype = "xsd:integer" }} }}
+[streams.":s".mapping.properties]
+":of" = {{ field = "user", datatype = ":user/{{}}" }}
+":n" = {{ field = "n", datatype = "xsd:integer" }}
 """
 BEST = """PREFIX : <http://example.org/> SELECT ?s ?n
 FROM NAMED WINDOW :w ON :s [RANGE 90ms STEP 30ms]
@@ -43,8 +45,33 @@ SUMS = """PREFIX : <http://example.org/> SELECT ?u ?sum
 FROM NAMED WINDOW :w ON :s [RANGE 90ms STEP 30ms]
 WHERE { WINDOW :w { SELECT ?u (SUM(?n) AS ?sum) WHERE { ?s :of ?u ; :n ?n } GROUP BY ?u } }
 ORDER BY DESC(?sum) LIMIT 3"""
+WEIGHED = """PREFIX : <http://example.org/> SELECT ?s (?n * ?weight AS ?score)
+FROM NAMED WINDOW :w ON :s [RANGE 60ms STEP 60ms]
+WHERE { WINDOW :w { ?s :of ?u ; :n ?n } SERVICE :people { ?u :weight ?weight } }
+ORDER BY DESC(?score) LIMIT 2"""
+PEOPLE = f"""[services.":people"]
+remote = "python"
+function = "{__name__}:weigh"
+[services.":people".refresh]
+n = 0
+items = 100
+requests = 100
+[services.":people".mapping]
+key = ":user/{{{{id}}}}"
+properties = {{{{ ":weight" = {{{{ field = "weight", datatype = "xsd:integer" }}}} }}}}
+"""
 EVENTS = 600
-TAKE, IN_EXECUTORS, RELEASE = StreamDriver.take, SparkCarrier._in_executors, StreamDriver.release
+TAKE, RELEASE = StreamDriver.take, StreamDriver.release
+
+
+weights = {"best": 0}
+"""Number of the user with the greatest weight."""
+
+
+def weigh(ids: list[str]) -> dict[str, dict[str, object]]:
+    """Return the weights of users; the catalog names this function."""
+    best = f"u{weights['best']}"
+    return {each: {"weight": 100 if each == best else 1 + int(each[1:])} for each in ids}
 
 
 class BrokenError(Exception):
@@ -76,11 +103,13 @@ class Watch:
         with self.changed:
             assert self.changed.wait_for(condition, LONGEST_WAIT)
 
-    def in_executors(self, carrier: SparkCarrier, *arguments: Any) -> Any:
+    @contextmanager
+    def described(self, session: SparkSession, text: str) -> Iterator[None]:
+        """Note a job, as it is described to Spark."""
         self.note(begun=1)
-        found = IN_EXECUTORS(carrier, *arguments)
+        with described(session, text):
+            yield
         self.note(read=1)
-        return found
 
     def take(self, driver: StreamDriver, batch: Batch) -> None:
         assert self.begun <= self.taken + 2, "more than one batch was read ahead"
@@ -100,7 +129,7 @@ class Watch:
     @contextmanager
     def over_spark(self) -> Iterator[None]:
         with (
-            patch.object(SparkCarrier, "_in_executors", lambda *each: self.in_executors(*each)),
+            patch.object(spark_runtime, "described", self.described),
             patch.object(StreamDriver, "take", lambda *each: self.take(*each)),
             patch.object(StreamDriver, "release", lambda *each: self.release(*each)),
         ):
@@ -113,9 +142,15 @@ def until_next_is_read(watch: Watch, place: int) -> None:
         watch.wait_for(lambda: watch.read >= place + 2)
 
 
-def write(folder: Path, count: int = EVENTS) -> None:
+def write(folder: Path, count: int = EVENTS, users: int = 0) -> None:
+    """Write events of so many users, or of others and others."""
     events = (
-        {"at": at, "user": f"u{at * 7 % 40 + at // 20}", "t": 1_000 + at, "n": at * 31 % 1_009}
+        {
+            "at": at,
+            "user": f"u{at * 7 % users if users else at * 7 % 40 + at // 20}",
+            "t": 1_000 + at,
+            "n": at * 31 % 1_009,
+        }
         for at in range(count)
     )
     (folder / "events").write_text("".join(json.dumps(each) + "\n" for each in events))
@@ -124,7 +159,7 @@ def write(folder: Path, count: int = EVENTS) -> None:
 def opened(
     folder: Path, spark: SparkSession | None, *, keeps: bool = False, live: bool = False
 ) -> Engine:
-    text = CATALOG.format(folder=folder)
+    text = (CATALOG + PEOPLE).format(folder=folder)
     catalog = Catalog.parse(text, file=folder / "catalog.toml", variables={})
     runtime = "local" if spark is None else "spark"
     state = folder / "state" if keeps else None
@@ -154,6 +189,36 @@ def test_the_next_batch_is_read_while_one_is_taken_in(
         list(registered)
     assert watch.taken > 6
     assert watch.answers == right(tmp_path, query)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("executors")
+def test_what_was_read_by_values_that_a_close_then_changes_is_read_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def change(watch: Watch, place: int) -> None:
+        weights["best"] = 0 if place < 4 else 5
+
+    def change_once_next_is_read(watch: Watch, place: int) -> None:
+        change(watch, place)
+        # The first close finds the values; nothing is read ahead of the second.
+        if place in (0, 4):
+            watch.wait_for(lambda: watch.read >= (2 if place == 0 else 7))
+
+    def lived(watch: Watch, spark: SparkSession | None) -> Watch:
+        with watch.over_spark(), opened(tmp_path, spark) as engine:
+            registered = engine.register(WEIGHED, sinks=[CallbackSink(watch.give)])
+            engine.start()
+            list(registered)
+        return watch
+
+    write(tmp_path, users=10)
+    there, here = lived(Watch(change_once_next_is_read), spark), lived(Watch(change), None)
+    assert there.taken == here.taken
+    assert there.read >= there.taken + 2
+    assert there.answers == here.answers
+    tops = [json.loads(each)["results"][0]["bindings"]["s"] for each in there.answers]
+    assert len(set(tops)) > 6
 
 
 @pytest.mark.spark
