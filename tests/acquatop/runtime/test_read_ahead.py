@@ -82,7 +82,8 @@ class BrokenError(Exception):
 class Watch:
     """Batches that executors have begun to read, and the numbers of those read and taken in.
 
-    One that is read again counts again. ``before`` is called before a batch is taken in, with its place.
+    One that is read again counts again. ``before`` is called before a batch is taken in, with its
+    place.
     """
 
     before: Callable[[Watch, int], None]
