@@ -30,7 +30,7 @@ def segments_of(batch: Batch) -> Sequence[Segment]:
     """
     cut = [_by_number(parts) for parts in batch.partitions]
     if all(len(segments) <= 1 for segments in cut):
-        return [_segment(batch, batch.partitions, _newest(batch.partitions))]
+        return [_segment(batch, batch.partitions, newest_of(batch.partitions))]
     firsts = [segments[0] if segments else [] for segments in cut]
     behind = [(_reached(segments[0]), at) for at, segments in enumerate(cut) if len(segments) > 1]
     heapq.heapify(behind)
@@ -56,7 +56,7 @@ def _others(
 def _held_at(behind: Sequence[tuple[int, int]], batch: Batch) -> int | None:
     """Return the time of the partition furthest behind, that of the whole batch if none is left."""
     if not behind:
-        return _newest(batch.partitions)
+        return newest_of(batch.partitions)
     return None if behind[0][0] == _BEFORE_ALL else behind[0][0]
 
 
@@ -69,11 +69,12 @@ def _segment(batch: Batch, partitions: Sequence[Sequence[Part]], newest_ms: int 
 
 
 def _reached(parts: Sequence[Part]) -> int:
-    newest_ms = _newest([parts])
+    newest_ms = newest_of([parts])
     return _BEFORE_ALL if newest_ms is None else newest_ms
 
 
-def _newest(partitions: Sequence[Sequence[Part]]) -> int | None:
+def newest_of(partitions: Sequence[Sequence[Part]]) -> int | None:
+    """Return the newest time of some partitions' records; None if none has a time."""
     # Parts beside those of the queries have no facts.
     times = (part.facts.newest_ms for parts in partitions for part in parts)
     return max((time_ms for time_ms in times if time_ms is not None), default=None)

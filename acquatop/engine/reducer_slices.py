@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from acquatop.engine.evaluation_slot import EvaluationSlot
@@ -27,14 +27,14 @@ class ReducerSlice:
 
 
 def reducers_of(
-    slots: Iterable[EvaluationSlot], stream: str
+    slots: Iterable[EvaluationSlot], reducers_of_slot: Callable[[EvaluationSlot], Sequence[Reducer]]
 ) -> tuple[list[Reducer], list[ReducerSlice]]:
     """Return the reducers of a stream's next job, shared ones once, and their slices."""
     reducers: list[Reducer] = []
     places: dict[int, int] = {}
     slices: list[ReducerSlice] = []
     for slot in slots:
-        own = slot.evaluation.reducers(stream)
+        own = reducers_of_slot(slot)
         names = tuple(slot.evaluation.names)
         if len(own) == 1 and id(own[0]) in places:
             start = places[id(own[0])]

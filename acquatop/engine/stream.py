@@ -14,9 +14,10 @@ from acquatop.answer.unanswered import Unanswered
 from acquatop.catalog.catalog import Stream
 from acquatop.engine.alignment import MAX_DRIFT
 from acquatop.engine.batch_facts import batch_seen, has_times
-from acquatop.engine.batch_segments import Segment, segments_of, together
+from acquatop.engine.batch_segments import Segment, newest_of, segments_of, together
 from acquatop.engine.evaluation_slot import EvaluationSlot, isolate_failures
 from acquatop.engine.gate import Gate
+from acquatop.engine.job_ahead import PreparedJob
 from acquatop.engine.journal_entry import JournalEntry, pack_entry
 from acquatop.engine.observer import BatchSeen
 from acquatop.engine.reducer_slices import ReducerSlice, reducers_of
@@ -27,7 +28,7 @@ from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.stream_slots import StreamSlots
 from acquatop.engine.stream_time import StreamTime
 from acquatop.ingest.reduce.arrival_order import ArrivalOrder
-from acquatop.ingest.reduce.contract import PartKind
+from acquatop.ingest.reduce.contract import PartKind, Reducer
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.late_finder import BoolArray, LateFinder
 from acquatop.plan.bind import Bound
@@ -64,6 +65,8 @@ class StreamOperator:
         self._side_outputs = SideOutputs(stream, settings.recording, durable=settings.durable)
         self._slots = StreamSlots(self)
         self._slices: Sequence[ReducerSlice] = ()
+        self._next_slices: Sequence[ReducerSlice] = ()
+        """Slices of the batch that is under way behind the present one."""
 
     # Queries come and go --------------------------------------------------------------------------
 
@@ -100,15 +103,54 @@ class StreamOperator:
 
     def job(self) -> Job:
         """Return the job for the next batch: the reducers that the present queries need."""
-        reducers, self._slices = reducers_of(self._slots, self.iri)
+        reducers, self._slices = reducers_of(
+            self._slots, lambda slot: slot.evaluation.reducers(self.iri)
+        )
+        for slot in self._slots:
+            if len(slot.streams) > 1:
+                # Another stream's thread may have seen this one idle, and be closing windows.
+                slot.await_turn()
+        job = self._job(reducers, self.watermark_ms, self.time.announced_watermark_ms)
+        return replace(job, latest_ms=self._latest_ms())
+
+    def job_ahead(self, batch: Batch) -> PreparedJob | None:
+        """Return the job for the records behind a batch that is to be taken next.
+
+        The watermark behind it is known, so the same records are late. Return None if queries are
+        to come or go, if other streams decide about windows, or if a query needs what the batch
+        brings.
+        """
+        reached_ms = self.time.watermark_after(newest_of(batch.partitions))
+        if reached_ms is None or not self._slots.are_settled:
+            return None
+        ahead = {slot: slot.evaluation.reducers_ahead(self.iri, reached_ms) for slot in self._slots}
+        known = {slot: reducers for slot, reducers in ahead.items() if reducers is not None}
+        if len(known) < len(ahead):
+            return None
+        reducers, slices = reducers_of(self._slots, known.__getitem__)
+        announced_ms = self.time.announced_watermark_ms
+        announced_ms = reached_ms if announced_ms is None else max(reached_ms, announced_ms)
+        return PreparedJob(
+            self._job(reducers, reached_ms, announced_ms), slices, self._begin_prepared
+        )
+
+    def _begin_prepared(self, prepared: PreparedJob) -> Job | None:
+        self._next_slices = prepared.slices
+        if not self.time.begin_next():
+            return None
+        return replace(prepared.job, latest_ms=self._latest_ms())
+
+    def _job(
+        self, reducers: Sequence[Reducer], watermark_ms: int | None, announced_ms: int | None
+    ) -> Job:
+        """Return the job behind a watermark, and one that queries have been given by then."""
         return Job(
             self.stream.mapping,
             reducers,
-            self._latest_ms(),
-            self._late_finder(),
+            late=self._late_finder(announced_ms),
             keeps_bad=self._side_outputs.has_bad,
             keeps_records=self._side_outputs.has_records,
-            order=self._arrival_order(),
+            order=self._arrival_order(watermark_ms),
         )
 
     def take(self, batch: Batch, due_at: float) -> Step:
@@ -145,8 +187,9 @@ class StreamOperator:
         )
 
     def end_batch(self, batch: Batch) -> None:
-        """Listen again, once all that a batch has brought is done."""
-        self.time.end_batch(has_times=has_times(batch))
+        """Listen again, or go on with the next batch, once all that a batch has brought is done."""
+        if self.time.end_batch(has_times=has_times(batch)):
+            self._slices = self._next_slices
 
     def _dispatch(self, slices: Sequence[ReducerSlice], batch: Batch, old: IntArray) -> BoolArray:
         """Give a batch to its queries; return a mask of the old records that are late.
@@ -158,7 +201,8 @@ class StreamOperator:
             with isolate_failures(each.slot, durable=self._durable):
                 for answered in each.slot.evaluation.windows(self.iri) if len(old) else ():
                     late |= answered.miss(old)
-                for parts in each.parts(batch):
+                # A batch that was reduced ahead has parts for slots that have failed meanwhile.
+                for parts in each.parts(batch) if each.slot.error is None else ():
                     each.slot.evaluation.add(self.iri, parts, each.names)
         return late
 
@@ -319,30 +363,23 @@ class StreamOperator:
             return None
         return round(1000 * self._wall_clock()) + self.stream.ahead_ms
 
-    def _late_finder(self) -> LateFinder | None:
-        """Return a finder of records in windows that may have closed.
+    def _late_finder(self, announced_ms: int | None) -> LateFinder | None:
+        """Return a finder of records in windows that may have closed by a watermark.
 
         The windows that have closed are known when the batch is dispatched. Until then no further
         window can close, because the stream is not idle; only those are closed that queries know to
         be over.
         """
-        for slot in self._slots:
-            if len(slot.streams) > 1:
-                # Another stream's thread may have seen this one idle, and be closing windows.
-                slot.await_turn()
-        announced_watermark_ms = self.time.announced_watermark_ms
-        if announced_watermark_ms is None:
+        if announced_ms is None:
             return None
-        closed = [
-            (windows, windows.first(announced_watermark_ms + 1) - 1) for windows in self._windows()
-        ]
+        closed = [(windows, windows.first(announced_ms + 1) - 1) for windows in self._windows()]
         return LateFinder(closed, keeps=self._side_outputs.has_late)
 
-    def _arrival_order(self) -> ArrivalOrder:
+    def _arrival_order(self, watermark_ms: int | None) -> ArrivalOrder:
         return ArrivalOrder(
             self._windows(),
             self.stream.lateness_ms,
-            self.watermark_ms,
+            watermark_ms,
             keeps_late=self._side_outputs.has_late,
         )
 

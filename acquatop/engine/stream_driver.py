@@ -21,7 +21,7 @@ from acquatop.engine.stream_time import Phase
 from acquatop.engine.waiting.stream_facts import StreamFacts
 from acquatop.engine.waiting.view import StreamView
 from acquatop.ingest.reduce.job import Job
-from acquatop.runtime import Batch, Carrier
+from acquatop.runtime import Batch, Carrier, JobAhead
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,6 +106,10 @@ class StreamDriver:
                 self._committer.commit(self.stream.iri, {}, ())
             # Making it may move keys, of which another stream must not write a snapshot meanwhile.
             return self.stream.job()
+
+    def job_ahead(self, batch: Batch) -> JobAhead | None:
+        """Return the job for the records behind a batch that is to be taken next."""
+        return self.stream.job_ahead(batch)
 
     def take(self, batch: Batch) -> None:
         """Give a batch to every query; commit it, and deliver the answers that are due."""
@@ -249,6 +253,8 @@ class StreamDriver:
 
     def _report(self, outcome: Outcome, seconds: float, commit_seconds: float) -> None:
         self._facts.end()
+        if self.stream.time.phase is Phase.BATCH_UNDER_WAY:
+            self._facts.begin(self._wall_clock())  # the next one
         seen = outcome.seen
         self._facts.note(seen, self._wall_clock())
         standstill = self._standstill.note(

@@ -36,6 +36,14 @@ class StreamSlots:
         """True if queries wait to join or leave."""
         return bool(self._joining or self._leaving)
 
+    @property
+    def are_settled(self) -> bool:
+        """True if no query comes or goes, and each slot has this stream alone."""
+        return not self.is_changing and all(
+            len(slot.streams) < 2 and slot.error is None and slot.has_readers
+            for slot in self._slots
+        )
+
     def join(self, slot: EvaluationSlot, bound: Bound) -> bool:
         """Let a query join with the next batch; return False if the stream has ended."""
         with self._lock:

@@ -38,6 +38,7 @@ class StreamTime:
         self._phase_lock = threading.Lock()
         self._advancing = threading.Lock()
         self._has_ticked = False
+        self._is_next_under_way = False
         self.announced_watermark_ms: int | None = None
 
     @property
@@ -76,6 +77,10 @@ class StreamTime:
         """Note the newest time of some events."""
         self._watermark.note(newest_ms)
 
+    def watermark_after(self, newest_ms: int | None) -> int | None:
+        """Return the watermark as it will be once the newest time of some events is noted."""
+        return self._watermark.after(newest_ms)
+
     def announce(self, watermark_ms: int) -> None:
         """Note the watermark that queries were given for the stream."""
         known = (watermark_ms, self.announced_watermark_ms)
@@ -106,13 +111,26 @@ class StreamTime:
             self._enter(Phase.BATCH_UNDER_WAY)
             self._watermark.tick(self._clock())
 
-    def end_batch(self, *, has_times: bool) -> None:
-        """Listen again. A batch without times, as of bad records, does not end idleness."""
-        if has_times:
-            self.listen()
-        else:
-            with self._advancing:
-                self._enter(Phase.LISTENING)
+    def begin_next(self) -> bool:
+        """Note that the next batch is under way before the present one ends.
+
+        Return False if no batch is under way.
+        """
+        with self._advancing:
+            self._is_next_under_way = self._phase is Phase.BATCH_UNDER_WAY
+            return self._is_next_under_way
+
+    def end_batch(self, *, has_times: bool) -> bool:
+        """Listen again, unless the next batch is under way; return True if it is.
+
+        A batch without times, as of bad records, does not end idleness.
+        """
+        with self._advancing:
+            is_next, self._is_next_under_way = self._is_next_under_way, False
+            self._enter(Phase.BATCH_UNDER_WAY if is_next else Phase.LISTENING)
+            if has_times:
+                self._begin_silence()
+            return is_next
 
     def hold(self) -> None:
         """Note that nothing can come until :meth:`listen`."""

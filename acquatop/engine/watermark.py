@@ -43,11 +43,15 @@ class Watermark:
         """Note the newest time of some events."""
         if newest_ms is None:
             return
+        self.watermark_ms = self.after(newest_ms)
         self.newest_ms = newest_ms if self.newest_ms is None else max(newest_ms, self.newest_ms)
-        reached = self.newest_ms - self._lateness_ms - 1
-        self.watermark_ms = (
-            reached if self.watermark_ms is None else max(reached, self.watermark_ms)
-        )
+
+    def after(self, newest_ms: int | None) -> int | None:
+        """Return the watermark as it will be once the newest time of some events is noted."""
+        if newest_ms is None:
+            return self.watermark_ms
+        reached = newest_ms - self._lateness_ms - 1
+        return reached if self.watermark_ms is None else max(reached, self.watermark_ms)
 
     def listen(self, now: float) -> None:
         """Note that something has come just now, or could not have come before."""

@@ -35,6 +35,12 @@ class Content(Protocol):
     def reducers(self) -> Sequence[Reducer]:
         """Return the reducers for the stream's next records, with the replica's present values."""
 
+    def reducers_ahead(self, *, may_close: bool) -> Sequence[Reducer] | None:
+        """Return the reducers for records behind a batch that is still to be added.
+
+        Return None if they depend on it. With ``may_close`` it may close a window.
+        """
+
     def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:
         """Take in one partition and return the number of late solutions.
 
@@ -122,6 +128,10 @@ class Buffered:
     def reducers(self) -> Sequence[Reducer]:
         """Return the reducer that keeps the solutions that may be needed."""
         return [Solutions(self._matcher, self._windows, self._pruning())]
+
+    def reducers_ahead(self, *, may_close: bool) -> Sequence[Reducer]:
+        """Return the same: they depend on the queries alone."""
+        return self.reducers()
 
     def _pruning(self) -> PanePruning | None:
         if not self._prunes or not self._requests:

@@ -76,6 +76,13 @@ class Evaluation(Protocol):
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return the reducers for the stream's next records."""
 
+    def reducers_ahead(self, stream: str, watermark_ms: int) -> Sequence[Reducer] | None:
+        """Return the reducers for records behind a batch that is still to be added.
+
+        That batch takes the stream's watermark to ``watermark_ms``. Return None if what is to be
+        sent of the records depends on it.
+        """
+
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Take in one partition, a part per reducer.
 

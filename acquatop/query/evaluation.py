@@ -121,6 +121,12 @@ class TopKEvaluation:
         self._move_keys()
         return self._content.reducers()
 
+    def reducers_ahead(self, stream: str, watermark_ms: int) -> Sequence[Reducer] | None:
+        """Return the content's reducers for records behind a batch that is still to be added."""
+        closes_ms = self._schedule.cursor.next_close_ms
+        may_close = closes_ms is None or closes_ms <= watermark_ms
+        return self._content.reducers_ahead(may_close=may_close)
+
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Take in one partition."""
         (part,) = parts

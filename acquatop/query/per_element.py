@@ -122,6 +122,10 @@ class PerElementEvaluation:
         """Return the reducer that keeps the pattern's solutions."""
         return [Solutions(self._bound.matcher, None)]
 
+    def reducers_ahead(self, stream: str, watermark_ms: int) -> Sequence[Reducer]:
+        """Return the same."""
+        return self.reducers(stream)
+
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Add the next elements; those that are no solutions have a place in the window, too."""
         facts = parts[0].facts

@@ -52,8 +52,28 @@ class Batch:
     repeated: int = 0
 
 
+class JobAhead(Protocol):
+    """Job for the batch behind one that is still to be taken."""
+
+    @property
+    def job(self) -> Job:
+        """The job, with the values of now. Only :meth:`begin` says how late a record may be."""
+        ...
+
+    def begin(self) -> Job | None:
+        """Return the job, as the next batch begins; None if the one before has been taken.
+
+        Time may go on then, so :meth:`Consumer.job` has to be asked. Any thread may call it.
+        """
+        ...
+
+
 class Consumer(Protocol):
-    """Consumer of a stream's batches. Called by one thread at a time, except :meth:`release`."""
+    """Consumer of a stream's batches.
+
+    Called by one thread at a time, except :meth:`release`. While a batch with a job ahead is taken,
+    another thread may :meth:`wait` for the batch behind it.
+    """
 
     def wait(self) -> None:
         """Return once the next batch may be taken: a stream must not be too far ahead of others."""
@@ -72,6 +92,13 @@ class Consumer(Protocol):
 
     def job(self) -> Job:
         """Return the job to run on the next batch, at the place of its records."""
+        ...
+
+    def job_ahead(self, batch: Batch) -> JobAhead | None:
+        """Return the job for the records behind a batch that is to be taken next.
+
+        Return None if that batch has to be taken first, as it decides what is to be done.
+        """
         ...
 
     def take(self, batch: Batch) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from acquatop.errors import EnvironmentProblem
 
@@ -30,12 +31,12 @@ _MOST_TASKS = 100_000
 def ended_if_lost(spark: SparkSession) -> Iterator[None]:
     """Cancel the block's jobs if their results are lost, and raise an error that says so."""
     context = spark.sparkContext
-    group = context.getLocalProperty(_GROUP)
-    if group is None:
-        yield  # nobody could tell its jobs from those of others
-        return
+    before = context.getLocalProperty(_GROUP)
+    group = before or f"acquatop-{uuid4().hex}"
     watch = _Watch(spark, group)
     watch.start()
+    if before is None:
+        context.setLocalProperty(_GROUP, group)
     try:
         yield
     except Exception as error:
@@ -46,6 +47,9 @@ def ended_if_lost(spark: SparkSession) -> Iterator[None]:
         raise
     finally:
         watch.stop()
+        if before is None:
+            with suppress(Exception):  # the Java may have gone
+                context.setLocalProperty(_GROUP, None)  # type: ignore[arg-type]  # removes it
 
 
 class _Watch:

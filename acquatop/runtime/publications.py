@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -28,6 +28,19 @@ Broadcasting = Callable[[Any], "Broadcast[Any]"]
 """Function that broadcasts data, such as a Spark context's."""
 
 
+class SentValues:
+    """Published values of some work as they were when the work was made."""
+
+    def __init__(self, published: Sequence[Published], packs: Mapping[str, Sequence[Pack]]) -> None:
+        self._published = published
+        self.packs = packs
+
+    @property
+    def are_current(self) -> bool:
+        """False if what is made with them is of no use any more."""
+        return all(each.is_current for each in self._published)
+
+
 class Publications:
     """Sender of a stream's work. Used by one thread, one work at a time.
 
@@ -42,13 +55,21 @@ class Publications:
         self._numbers = itertools.count()
         self._of: dict[str, _Sent] = {}
 
+    def values_in(self, work: Any) -> SentValues:
+        """Return the values in some work as they are now, for work with the same ones.
+
+        Valid until other work is sent.
+        """
+        return self._present(_pickled(work)[1])
+
     @contextmanager
-    def sent(self, work: Any) -> Iterator[SentWork]:
-        """Yield work in the form in which it is sent, with the values as they are now."""
+    def sent(self, work: Any, present: SentValues | None = None) -> Iterator[SentWork]:
+        """Yield work in the form in which it is sent, with the values as they are now.
+
+        Others may be changing them now: then they are given as they are ``present``.
+        """
         data, published = _pickled(work)
-        for name in self._of.keys() - published.keys():
-            self._of.pop(name).destroy()
-        values = {name: self._packs(each) for name, each in published.items()}
+        values = dict((present or self._present(published)).packs)
         if len(data) < LARGE:
             yield SentWork(self._name, data, values)
             return
@@ -65,6 +86,12 @@ class Publications:
         for each in self._of.values():
             each.destroy()
         self._of.clear()
+
+    def _present(self, published: Mapping[str, Published]) -> SentValues:
+        for name in self._of.keys() - published.keys():
+            self._of.pop(name).destroy()
+        packs = {name: self._packs(each) for name, each in published.items()}
+        return SentValues(list(published.values()), packs)
 
     def _packs(self, value: Published) -> Sequence[Pack]:
         sent = self._of.get(value.name)

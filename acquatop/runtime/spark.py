@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from acquatop.catalog.catalog import Stream
@@ -13,7 +14,7 @@ from acquatop.catalog.spark_settings import SparkSettings
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
-from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
+from acquatop.runtime import Batch, Consumer, Item, JobAhead, Position, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in, with_offset
 from acquatop.runtime.driver_source import register_in_driver
 from acquatop.runtime.executors import ExecutorWatch
@@ -22,7 +23,7 @@ from acquatop.runtime.kept_values import SentWork
 from acquatop.runtime.lost_results import ended_if_lost
 from acquatop.runtime.pace import Allowance, Steps
 from acquatop.runtime.placement import is_small, sent_by
-from acquatop.runtime.publications import Publications
+from acquatop.runtime.publications import Publications, SentValues
 from acquatop.runtime.session import Session, open_session
 from acquatop.runtime.sources import (
     RepeatedMessages,
@@ -36,6 +37,7 @@ from acquatop.runtime.sources import (
 )
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
 from acquatop.runtime.spark_view import described, free_name, note_rows, query_named, rows_in
+from acquatop.runtime.taker import Taker
 from connectors.divisible import Divisible
 from connectors.ending_source import ending
 from connectors.read_limits import PLANS_WITHIN_LIMITS
@@ -117,8 +119,32 @@ class SparkRuntime:
         self.session.close()
 
 
+@dataclass(frozen=True)
+class _Work:
+    """Job on a batch, and the values in it as they were when it was made, if that was before."""
+
+    job: Job
+    values: SentValues | None = None
+
+
+@dataclass(frozen=True)
+class _WorkAhead:
+    """Job behind a batch that is being taken in, and the values in it as they were before that."""
+
+    job: JobAhead
+    values: SentValues
+
+
+class _Stopped(Exception):  # noqa: N818 (it is no error)
+    """End of a batch that is left to those who resume: the stream is to be stopped."""
+
+
 class SparkCarrier:
     """One stream and the streaming query that reads it.
+
+    While the consumer takes a batch that executors have read, in a thread of its own, Spark plans
+    the next one, and executors read it. No more is read ahead. Small batches, which the driver
+    reads, are taken one by one.
 
     Its checkpoint lasts as long as the carrier. Resuming makes a new one from the position.
     """
@@ -151,6 +177,10 @@ class SparkCarrier:
         )
         self._last = self._checkpoint.last
         self._query: StreamingQuery | None = None
+        self._taker = Taker(f"acquatop-taker-{stream.iri}", self._fail)
+        self._ahead: _WorkAhead | None = None
+        self._is_in_executors = False
+        """True if executors have read the last batch."""
         self._watcher = threading.Thread(
             target=self._watch, name=f"acquatop-{stream.iri}", daemon=True
         )
@@ -201,7 +231,7 @@ class SparkCarrier:
         return writer.start()
 
     def stop(self) -> None:
-        """Stop the stream after the batch at hand."""
+        """Stop the stream after the batch at hand. What was read ahead of it is left."""
         self._stopping = True
         self._consumer.release()
         self._await_batch()
@@ -215,7 +245,7 @@ class SparkCarrier:
     def _await_batch(self) -> None:
         """Return once the batch at hand is over; with ``_stopping`` none begins any more."""
         with self._batch_lock:
-            pass
+            self._taker.wait()
 
     def _leave_checkpoint(self) -> None:
         """Remove the checkpoint: the position is sufficient to resume."""
@@ -240,19 +270,34 @@ class SparkCarrier:
             with self._batch_lock:
                 if self._stopping or number <= self._last:
                     return
-                try:
-                    is_done = self._take(rows, number)
-                except BaseException as error:
-                    # Spark would wrap it beyond recognition on its way through the JVM.
-                    self._error = error
-                    raise
+                with self._noting_errors():
+                    try:
+                        is_done = self._take(rows, number)
+                    except _Stopped:
+                        return
 
     def _wait(self) -> None:
-        try:
+        with self._noting_errors():
+            if self._ahead is None:
+                self._taker.finish()
             self._consumer.wait()
+
+    @contextmanager
+    def _noting_errors(self) -> Iterator[None]:
+        """Note an error: Spark would wrap it beyond recognition on its way through the JVM."""
+        try:
+            yield
         except BaseException as error:
-            self._error = error
+            self._error = self._error or error
             raise
+
+    def _fail(self, error: BaseException) -> None:
+        """End the stream, as a batch could not be taken in. Spark does not know that batch."""
+        self._error = self._error or error
+        query = self._query or query_named(self._spark, self._name)
+        if query is not None:
+            with suppress(Exception):  # the JVM may be gone already
+                query.stop()
 
     def _take(self, rows: DataFrame, number: int) -> bool:
         """Take in Spark's plan of a batch, or as much of it as can be sent; say if that was all.
@@ -264,21 +309,54 @@ class SparkCarrier:
             raise EnvironmentProblem(
                 f"Spark's checkpoint goes on with batch {number}, after {self._last} was the last"
             )
-        started = time.perf_counter()
         planned = self._planned(number)
-        note, parts = self._reduced(rows, planned, self._consumer.job())
+        note, parts, seconds = self._reduced(rows, planned)
         position = {
             "batch": number,
             **({"offsets": note, **self._kept()} if self._is_durable else {}),
         }
-        seconds = time.perf_counter() - started
-        self._consumer.take(Batch(position, parts, seconds, *self._how_far(note)))
+        batch = Batch(position, parts, seconds, *self._how_far(note))
         self._note_rows(rows_in(parts))
+        self._give(batch, note)
         self._has_read(note)
         is_done = note == planned
         if is_done:
             self._last = number
         return is_done
+
+    def _give(self, batch: Batch, note: str) -> None:
+        """Let the consumer take a batch, in the taker's thread if that lets executors go on."""
+        if not self._is_in_executors:
+            self._take_in(batch, note)
+            return
+        ahead = self._consumer.job_ahead(batch)
+        # Values are noted now, while nobody changes them.
+        if ahead is not None:
+            self._ahead = _WorkAhead(ahead, self._publications.values_in(ahead.job))
+        self._taker.hand_over(lambda: self._take_in(batch, note))
+
+    def _take_in(self, batch: Batch, note: str) -> None:
+        self._consumer.take(batch)
+        self._release(note)
+
+    def _work(self, *, is_small: bool) -> _Work:
+        """Return the work on the next batch.
+
+        If the batch before is still being taken in, and nothing has to wait for it, the work is the
+        one that was made before. Else it is made now, once that batch is taken.
+        """
+        ahead, self._ahead = self._ahead, None
+        job = None if ahead is None or is_small else ahead.job.begin()
+        if ahead is not None and job is not None:
+            return _Work(job, ahead.values)
+        self._finish_last()
+        return _Work(self._consumer.job())
+
+    def _finish_last(self) -> None:
+        """Return once the batch before is taken in; no other is, if the stream is to be stopped."""
+        self._taker.finish()
+        if self._stopping:
+            raise _Stopped
 
     def _planned(self, number: int) -> str:
         """Return Spark's note on a batch."""
@@ -288,17 +366,39 @@ class SparkCarrier:
         """Return what must be known, besides where that is, to go on as if nothing had happened."""
         return {} if self._steps is None else {"pace": self._steps.pace.size}
 
-    def _reduced(self, rows: DataFrame, planned: str, job: Job) -> tuple[str, list[list[Part]]]:
-        """Run the job on a batch in the executors, a task per partition; return how far it read."""
+    def _reduced(self, rows: DataFrame, planned: str) -> tuple[str, list[list[Part]], float]:
+        """Run the job on a batch in the executors, a task per partition.
+
+        Return how far it read, the parts, and the seconds that it took. The batch before has been
+        taken in by then.
+        """
         # The rows are not asked for: they would go through the JVM twice. What the batch reads is
         # known from its note.
-        end, most = (
-            self._limited(offset_in(planned)),
-            None if self._steps is None else self._steps.pace.allowed.most,
-        )
+        end = self._limited(offset_in(planned))
+        while True:
+            work = self._work(is_small=self._is_small(self._stop(end)))
+            started = time.perf_counter()
+            stop, parts, sent = self._read(end, work)
+            seconds = time.perf_counter() - started
+            if work.values is None:
+                break
+            self._finish_last()
+            if work.values.are_current:
+                break
+        if self._steps is not None:
+            self._steps.sent(self._offset, stop, sent)
+        note = planned if stop == offset_in(planned) else with_offset(planned, stop)
+        return note, parts, seconds
+
+    def _read(self, end: Any, work: _Work) -> tuple[Any, list[list[Part]], int]:
+        """Do the work on what is to be read up to an offset, or as much of it as can be sent.
+
+        Return where it stopped, the parts, and their size.
+        """
+        most = None if self._steps is None else self._steps.pace.allowed.most
         stop = self._stop(end)
         while True:
-            found = self._found(stop, job, most)
+            found = self._found(stop, work, most)
             sent = sum(each if isinstance(each, int) else sum(map(len, each)) for each in found)
             parts = [each for each in found if not isinstance(each, int)]
             if len(parts) == len(found):
@@ -309,12 +409,9 @@ class SparkCarrier:
             # What cannot be cut is sent as it is.
             most = None if stop == before else most
         partitions = [[Part.from_bytes(data) for data in of_partition] for of_partition in parts]
-        if self._steps is not None:
-            # Python has them unpacked.
-            unpacked = sum(part.nbytes for of_partition in partitions for part in of_partition)
-            self._steps.sent(self._offset, stop, max(sent, unpacked))
-        note = planned if stop == offset_in(planned) else with_offset(planned, stop)
-        return note, partitions
+        # Python has them unpacked.
+        unpacked = sum(part.nbytes for of_partition in partitions for part in of_partition)
+        return stop, partitions, max(sent, unpacked)
 
     def _limited(self, end: Any) -> Any:
         """Return the end of what is planned, within the source's limit where Spark knows none."""
@@ -336,38 +433,47 @@ class SparkCarrier:
         return *done, is_full, self._repeated.since_last()
 
     def _has_read(self, note: str) -> None:
-        """Note that a batch has been processed."""
+        """Note that a batch has been read."""
         self._offset = offset_in(note)
-        if not self._is_durable:
-            release_data(self._reader, self._offset)
 
-    def _found(self, stop: Any, job: Job, most: int | None) -> Sequence[list[bytes] | int]:
-        """Run the job on what is to be read up to an offset, where that is best done."""
-        partitions = self._reader.partitions(self._offset, stop)
+    def _release(self, note: str) -> None:
+        """Let the source discard what has been taken in, unless it may be read again."""
+        if not self._is_durable:
+            release_data(self._reader, offset_in(note))
+
+    def _is_small(self, stop: Any) -> bool:
+        """Return True if the driver reads what is to be read up to an offset."""
         in_driver = self._stream.small_batches == "driver"
-        if in_driver and is_small(self._reader, self._offset, stop):
-            return list(sent_by(self._reader, partitions, job, most))
-        return self._in_executors(partitions, job, most)
+        return in_driver and is_small(self._reader, self._offset, stop)
+
+    def _found(self, stop: Any, work: _Work, most: int | None) -> Sequence[list[bytes] | int]:
+        """Do the work on what is to be read up to an offset, where that is best done."""
+        partitions = self._reader.partitions(self._offset, stop)
+        self._is_in_executors = work.values is not None or not self._is_small(stop)
+        if not self._is_in_executors:
+            return list(sent_by(self._reader, partitions, work.job, most))
+        return self._in_executors(partitions, work, most)
 
     def _in_executors(
-        self, partitions: Sequence[InputPartition], job: Job, most: int | None
+        self, partitions: Sequence[InputPartition], work: _Work, most: int | None
     ) -> Sequence[list[bytes] | int]:
         if not partitions:
             return []
         context = self._spark.sparkContext
         tasks = context.parallelize(partitions, len(partitions))
         share = None if most is None else most // len(partitions)
-        with self._sent(InExecutors(self._stream, job, share)) as work:
-            return tasks.mapPartitions(work).collect()
+        in_executors = InExecutors(self._stream, work.job, share)
+        with self._sent(in_executors, work.values) as sent:
+            return tasks.mapPartitions(sent).collect()
 
     def _note_rows(self, rows: int) -> None:
         """Tell Spark of the records that a batch has read."""
         note_rows(self._query or query_named(self._spark, self._name), rows)
 
     @contextmanager
-    def _sent(self, work: Work) -> Iterator[Work]:
+    def _sent(self, work: Work, values: SentValues | None = None) -> Iterator[Work]:
         """Yield work in the form in which it is sent; the job on it ends within the context."""
-        with self._at_work(), self._publications.sent(work) as sent:
+        with self._at_work(), self._publications.sent(work, values) as sent:
             yield Unpacking(sent)
 
     @contextmanager
@@ -390,11 +496,12 @@ class SparkCarrier:
             error = self._error or failure
         finally:
             self._leave_checkpoint()
-            # The JVM may have died while a batch is being taken in, which must be over first.
+            # The last batch must be over first; the JVM may have died while it is being taken in.
             with self._batch_lock:
+                self._taker.close()
                 with suppress(Exception):  # the JVM may be gone already, with all broadcasts
                     self._publications.close()
-                self._consumer.end(None if self._stopping else error)
+                self._consumer.end(None if self._stopping else self._error or error)
 
     def _await_end(self) -> None:
         """Wait until the stream ends; restart it if Spark was too slow to start a Python worker."""
@@ -422,6 +529,9 @@ class ForeignCarrier(SparkCarrier):
     in the checkpoint when the stream ends. They are copied to the next checkpoint, together with
     Spark's note on the batch that was under way. So exactly the batches that were not kept come
     again, with the same numbers and the same rows.
+
+    Nothing is read ahead: as soon as Spark goes on, it tells the source that the last batch is
+    done, and the source may remove it.
     """
 
     _repeats = True
@@ -440,11 +550,14 @@ class ForeignCarrier(SparkCarrier):
     def _kept(self) -> dict[str, Any]:
         return {}
 
-    def _reduced(self, rows: DataFrame, planned: str, job: Job) -> tuple[str, list[list[Part]]]:
+    def _reduced(self, rows: DataFrame, planned: str) -> tuple[str, list[list[Part]], float]:
+        job = self._consumer.job()
+        started = time.perf_counter()
         self._check_state()
         with self._sent(OnRows(job)) as work:
             # One action, so that the source is read but once.
-            return planned, parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
+            parts = parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
+        return planned, parts, time.perf_counter() - started
 
     def _check_state(self) -> None:
         """Raise an error if Spark keeps state of its own for the rows, and the engine its own."""
@@ -460,6 +573,9 @@ class ForeignCarrier(SparkCarrier):
 
     def _has_read(self, note: str) -> None:
         """Do nothing: Spark has noted it."""
+
+    def _release(self, note: str) -> None:
+        """Do nothing: Spark tells the source."""
 
     def _note_rows(self, rows: int) -> None:
         """Do nothing: Spark has counted them."""

@@ -35,6 +35,9 @@ class Published(ABC):
     with the same methods for reducers.
     """
 
+    is_current = True
+    """False once what is reduced with it is of no use, as its owner has other values."""
+
     def __init__(self) -> None:
         self.name = uuid4().hex
         """Name that no other value ever has, in any process."""

@@ -266,14 +266,25 @@ class AggregateStore:
         self._is_replayed = False
         self._release_unused()
 
+    @property
+    def has_unused(self) -> bool:
+        """True if keys are to be released, once nothing that may need them is on its way."""
+        return len(self._unused()) > 0
+
     def _release_unused(self) -> None:
         """Release keys that no open window holds, if they are many."""
+        gone = self._unused()
+        if len(gone):
+            self.codes.release(gone)
+            self.rows[gone] = _UNKNOWN
+
+    def _unused(self) -> IntArray:
+        """Return the codes of keys that no open window holds; none if they are few."""
         if len(self.codes) > 2 * self.keyed.count() + SLACK:
             alive = self._alive()
             if len(self.codes) > 2 * len(alive) + SLACK:
-                gone = np.setdiff1d(self.codes.used(), alive)
-                self.codes.release(gone)
-                self.rows[gone] = _UNKNOWN
+                return np.setdiff1d(self.codes.used(), alive)
+        return np.empty(0, dtype=np.int64)
 
     def _alive(self) -> IntArray:
         """Return the codes of the keys that the current window holds, or a pane to come."""

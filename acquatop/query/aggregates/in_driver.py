@@ -47,10 +47,17 @@ class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
 
     def reducers(self) -> Sequence[Reducer]:
         """Return the reducer that makes partial aggregates per pane and key."""
+        self._content.begin_batch()
+        return [self._reducer()]
+
+    def reducers_ahead(self, *, may_close: bool) -> Sequence[Reducer] | None:
+        """Return the same, unless keys are to be released: partials on their way may need them."""
+        return None if self._content.has_unused else [self._reducer()]
+
+    def _reducer(self) -> Reducer:
         bound, content = self._bound, self._content
-        content.begin_batch()
         hashes, known = content.codes.hashes, content.known
-        return [PanePartials(bound.matcher, bound.windows, content.columns, hashes, known)]
+        return PanePartials(bound.matcher, bound.windows, content.columns, hashes, known)
 
     def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:
         """Take in partial aggregates."""

@@ -27,6 +27,10 @@ class AggregatesInExecutors(Aggregates[ExecutorRanking, ExecutorAggregates]):
         """Return the reducer that writes partial aggregates to files."""
         return [self._content.reducer(self._bound.matcher, self._bound.windows)]
 
+    def reducers_ahead(self, *, may_close: bool) -> Sequence[Reducer] | None:
+        """Return the same, unless a close needs the executors."""
+        return None if may_close else self.reducers()
+
     def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:
         """Take in the places of partial aggregates; late ones are left out."""
         found = split_late(part.table, closed)

@@ -117,6 +117,13 @@ class SharedEvaluation:
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return one reducer for all members."""
+        return [self._reducer(self._schedule.passed_ms)]
+
+    def reducers_ahead(self, stream: str, watermark_ms: int) -> Sequence[Reducer]:
+        """Return the same for records behind a watermark."""
+        return [self._reducer(max(self._schedule.passed_ms, watermark_ms))]
+
+    def _reducer(self, passed_ms: int) -> Reducer:
         plan, meta = self._bound.plan, self._structure.meta
         # Boundaries include those of windows that closed before a query joined: their records are
         # late.
@@ -125,10 +132,10 @@ class SharedEvaluation:
             max(1, meta.most),
             meta.narrowest,
             tuple(sorted(boundaries)),
-            self._schedule.passed_ms,
+            passed_ms,
             self._capacity,
         )
-        return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
+        return SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Take in one partition."""

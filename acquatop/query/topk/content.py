@@ -92,6 +92,8 @@ class CandidateContent:
         self._members: dict[str, BoundQuery] = {}
         self._sample: _Sampling = _Unsampled() if store is None else _Sampled(bound)
         self._view: ReplicaView | None = None
+        self._is_changing = False
+        """True if the close before has changed values of the replica."""
 
     def enrol(self, bound: BoundQuery) -> AnyTopKN:
         """Return the candidates of one more member."""
@@ -132,6 +134,13 @@ class CandidateContent:
                 sampled=self._sample.room,
             )
         ]
+
+    def reducers_ahead(self, *, may_close: bool) -> Sequence[Reducer] | None:
+        """Return the same, unless a close is likely to change the replica's values.
+
+        If it does, what was reduced by the values before is of no use.
+        """
+        return None if may_close and self._is_changing else self.reducers()
 
     def _present_view(self) -> ReplicaView | None:
         if self._store is not None and self._view is None:
@@ -177,10 +186,14 @@ class CandidateContent:
             ranking.note_late(first, last)
 
     def complete(self, window: int) -> None:
-        """Do nothing: each ranking settles by itself."""
+        """Note that a window closes; each ranking settles by itself."""
+        self._is_changing = False
 
     def values_changed(self) -> None:
         """Drop the values that reducers are given."""
+        self._is_changing = True
+        if self._view is not None:
+            self._view.is_current = False
         self._view = None
 
     def open_from(self, window: int) -> None:

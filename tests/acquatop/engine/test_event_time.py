@@ -969,3 +969,71 @@ def test_an_engine_stops_at_once_while_a_stream_waits(folder: Path) -> None:
         query = engine.register(PREFIX + PAIRS)
         held.wait()
     assert query.stopped
+
+
+# Batches that are read before the one before them is taken ----------------------------------------
+
+
+def batch_of(job: Job, *times_ms: int) -> Batch:
+    parts = list(job([rows([line(at, f"s{at}") for at in times_ms])]))
+    return Batch({"batch": 0}, [parts])
+
+
+def test_a_job_ahead_knows_the_time_behind_the_batch_before(folder: Path) -> None:
+    ahead, after = (Desk(catalog(folder, a='idle = "5s"')) for _ in range(2))
+    for desk in (ahead, after):
+        desk.register(BEST.format(window=TENS))
+    times_ms = [(8_000, 9_000), (12_000, 31_000), (11_000, 29_000, 32_000, 45_000)]
+    driver = after.streams["a"]
+    for each in times_ms:
+        driver.take(batch_of(driver.job(), *each))
+    driver = ahead.streams["a"]
+    batch = batch_of(driver.job(), *times_ms[0])
+    for each in times_ms[1:]:
+        prepared = driver.job_ahead(batch)
+        assert prepared is not None
+        job = prepared.begin()
+        assert job is not None
+        following = batch_of(job, *each)
+        driver.take(batch)
+        # The next one is under way, so time stands still.
+        assert ahead.wait(60) == []
+        batch = following
+    driver.take(batch)
+    assert [seen.late for seen in ahead.seen] == [seen.late for seen in after.seen] == [0, 0, 2]
+    assert [each.canonical() for each in ahead.answers] == [
+        each.canonical() for each in after.answers
+    ]
+    assert ahead.wait(60) != []
+
+
+def test_what_is_prepared_is_of_no_use_once_time_may_go_on(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='idle = "5s"'))
+    desk.register(BEST.format(window=TENS))
+    driver = desk.streams["a"]
+    batch = batch_of(driver.job(), 8_000)
+    prepared = driver.job_ahead(batch)
+    assert prepared is not None
+    driver.take(batch)
+    assert prepared.begin() is None
+    assert desk.wait(60)[0] == 10_000
+
+
+def test_nothing_is_prepared_while_queries_or_other_streams_decide(folder: Path) -> None:
+    desk = Desk(catalog(folder))
+    driver = desk.streams["a"]
+    without_times = batch_of(driver.job())
+    query = desk.register(BEST.format(window=TENS))
+    batch = batch_of(driver.job(), 8_000)
+    assert driver.job_ahead(without_times) is None
+    assert driver.job_ahead(batch) is not None
+    desk.register(BEST.format(window=TENS), name="comes")
+    assert driver.job_ahead(batch) is None
+    driver.take(batch)
+    batch = batch_of(driver.job(), 9_000)
+    assert driver.job_ahead(batch) is not None
+    query.stop()
+    assert driver.job_ahead(batch) is None
+    desk.register(PAIRS, name="pairs")
+    driver.take(batch)
+    assert driver.job_ahead(batch_of(driver.job(), 9_500)) is None

@@ -45,6 +45,7 @@ MOST_FOR_A_DEFECT = 200
 FEATURES = """
     arrivals: all; arrivals: distinct; arrivals: latest
     batches: several partitions; batches: late records in several partitions
+    batches: read ahead; batches: read ahead in vain
     budget: strict; budget: not strict; clock: jumps; evaluations are lost
     input: live; input: recording; order: ascending; order: descending; OFFSET
     output: RSTREAM; output: ISTREAM; output: DSTREAM

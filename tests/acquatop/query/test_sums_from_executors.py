@@ -57,19 +57,40 @@ class Lives:
         self.since: list[Any] = []
         """Steps since the snapshot, as a journal holds them."""
         self.snapshot = self.there.snapshot()
+        self.ahead: Sequence[list[bytes]] | None = None
+        """Parts of the next batch, if it was reduced before the last was added."""
 
-    def batch(self, partitions: Sequence[Sequence[Post]]) -> None:
-        """Take in a batch here and there: one job for all its partitions."""
-        lines = [[post.line() for post in posts] for posts in partitions]
+    def batch(
+        self,
+        partitions: Sequence[Sequence[Post]],
+        watermark: int = 0,
+        following: Sequence[Sequence[Post]] | None = None,
+    ) -> None:
+        """Take in a batch here and there: one job for all its partitions.
+
+        The ``following`` one is reduced before that, if that is possible.
+        """
         here = InParts(self.job(self.here))
-        for each in lines:
+        for each in _lines(partitions):
             self.here.add(STREAM, _parts(here(each)), self.here.names)
-        work = InParts(self.job(self.there))
-        sent = self.executors.run(work, lines)
+        sent, self.ahead = self.ahead, None
+        if sent is None:
+            sent = self.executors.run(InParts(self.job(self.there)), _lines(partitions))
+        if following is not None:
+            self.read_ahead(following, watermark)
         for each in sent:
             self.since.append(each)
             self.parts += _parts(each)
             self.there.add(STREAM, _parts(each), self.there.names)
+
+    def read_ahead(self, following: Sequence[Sequence[Post]], watermark: int) -> None:
+        reducers = self.there.reducers_ahead(STREAM, watermark)
+        if reducers is None:
+            event("keys are to be released first")
+        else:
+            work = InParts(Job(self.twins.bound.stream.mapping, reducers))
+            self.ahead = self.executors.run(work, _lines(following))
+            event("read ahead")
 
     def job(self, group: TopKEvaluation) -> Job:
         return Job(self.twins.bound.stream.mapping, group.reducers(STREAM))
@@ -89,6 +110,7 @@ class Lives:
 
     def die(self) -> None:
         """Go on from the last snapshot and the journal, with executors that have kept values."""
+        self.ahead = None
         self.there = self.twins.scattered()
         self.there.resume(self.snapshot)
         assert self.there.resume_query(self.twins.bound)
@@ -97,6 +119,10 @@ class Lives:
                 assert not list(self.there.advance(Tick(STREAM, step, 0.0)))
             else:
                 self.there.add(STREAM, _parts(step), self.there.names)
+
+
+def _lines(partitions: Sequence[Sequence[Post]]) -> list[list[bytes]]:
+    return [[post.line() for post in posts] for posts in partitions]
 
 
 def _parts(sent: Sequence[bytes]) -> list[Part]:
@@ -111,8 +137,10 @@ def test_answers_are_the_same_bytes(shape: Shape, seed: int, large: int) -> None
         patch.setattr(aggregated_content, "SLACK", 1)
         twins = InDriver(shape)
         lives = Lives(twins, Executors(chance, patch, large))
-        for watermark, partitions in twins.steps():
-            lives.batch(partitions)
+        steps = list(twins.steps())
+        for at, (watermark, partitions) in enumerate(steps):
+            following = steps[at + 1][1] if at + 1 < len(steps) and chance.random() < 0.6 else None
+            lives.batch(partitions, watermark, following)
             if chance.random() < 0.2 and not shape.joined:
                 lives.die()
             twins.change_remote()

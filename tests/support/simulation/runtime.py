@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from random import Random
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from acquatop.catalog.catalog import Stream
+from acquatop.ingest.reduce.contract import Part
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
+from acquatop.runtime.publications import Publications, SentValues
 from tests.support.simulation.scenario import QuerySpec, StreamSpec
 from tests.support.simulation.schedule import Schedule
 
@@ -24,6 +28,8 @@ class Source:
         self.in_parts = False
         self.late_in_parts = False
         """True if a batch with late records had several partitions."""
+        self.ahead = self.again = False
+        """True if a batch was read before the last one was taken, and if it was read again."""
         self.forgotten = 0
         self.consumed = 0
         self.edges: list[int] = []
@@ -57,8 +63,36 @@ def _first_close(query: QuerySpec, t: int) -> int:
     return t + (query.width - t) % query.slide
 
 
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[Part]]
+
+
+class _Plan(NamedTuple):
+    """Batch that is to be read: its number, its bounds, its partitions, and chance."""
+
+    number: int
+    start: int
+    until: int
+    parts: Sequence[Sequence[pa.RecordBatch]]
+    random: Random
+
+
+class _Read(NamedTuple):
+    """Batch that was read, and the values that it was read ahead with, if it was."""
+
+    plan: _Plan
+    batch: Batch
+    values: SentValues | None
+
+
+def _no_broadcast(value: Any) -> Any:
+    raise AssertionError("a simulation sends little")
+
+
 class SimulatedCarrier:
-    """One stream of one life; :meth:`poll` hands over a batch."""
+    """One stream of one life; :meth:`poll` hands over a batch.
+
+    Some batches are read before the one before them is taken, by a job that went to an executor.
+    """
 
     def __init__(
         self,
@@ -80,6 +114,7 @@ class SimulatedCarrier:
         self._offset = 0 if position is None else int(position["offset"])
         self._number = 0 if position is None else int(position["batch"]) + 1
         self._is_stopped = False
+        self._publications = Publications(_no_broadcast)
         self.has_ended = False
         source.consumed = self._offset
         source.edges = [edge for edge in source.edges if edge <= self._offset]
@@ -130,18 +165,60 @@ class SimulatedCarrier:
         if self._consumer.is_held():
             self._schedule.tell("held")
             return
-        assert self._offset >= self._source.forgotten, "data is read that was given up"
-        random = self._random_at(self._offset)
-        until = min(came, self._offset + random.choice([1, 2, 3, 5, 8, 50]))
-        job = self._consumer.job()
-        parts = self._parts(self._offset, until, random)
-        partitions = [list(job(part)) for part in parts]
-        self._schedule.tell(f"batch {self._offset}..{until} in {len(partitions)}")
-        self._source.consumed = self._offset = until
-        self._source.edges.append(until)
-        self._number += 1
-        position = {"batch": self._number - 1, "offset": until}
-        self._consumer.take(Batch(position, partitions))
+        plan = self._planned(self._offset, self._number, came)
+        read: _Read | None = self._read(plan, self._consumer.job())
+        while read is not None:
+            ahead = self._read_ahead(read, came)
+            self._take(read)
+            read = self._confirmed(ahead)
+
+    def _planned(self, offset: int, number: int, came: int) -> _Plan:
+        assert offset >= self._source.forgotten, "data is read that was given up"
+        random = self._random_at(offset)
+        until = min(came, offset + random.choice([1, 2, 3, 5, 8, 50]))
+        parts = self._parts(offset, until, random)
+        return _Plan(number, offset, until, parts, random)
+
+    def _read(self, plan: _Plan, job: Work, values: SentValues | None = None) -> _Read:
+        partitions = [list(job(part)) for part in plan.parts]
+        position = {"batch": plan.number, "offset": plan.until}
+        return _Read(plan, Batch(position, partitions), values)
+
+    def _read_ahead(self, read: _Read, came: int) -> _Read | None:
+        """Read the batch behind one that is still to be taken, now and then, if that may be."""
+        plan = read.plan
+        if plan.until == came or plan.random.random() < 0.5:
+            return None
+        prepared = self._consumer.job_ahead(read.batch)
+        if prepared is None or self._consumer.is_held():
+            return None
+        values = self._publications.values_in(prepared.job)
+        job = prepared.begin()
+        assert job is not None, "the batch is still to be taken"
+        following = self._planned(plan.until, plan.number + 1, came)
+        with self._publications.sent(job, values) as sent:
+            work: Work = pickle.loads(pickle.dumps(sent)).unpacked()
+            return self._read(following, work, values)
+
+    def _take(self, read: _Read) -> None:
+        plan = read.plan
+        ahead = "" if read.values is None else " ahead"
+        self._schedule.tell(f"batch {plan.start}..{plan.until} in {len(plan.parts)}{ahead}")
+        self._source.ahead |= read.values is not None
+        self._source.consumed = self._offset = plan.until
+        self._source.edges.append(plan.until)
+        self._number = plan.number + 1
+        self._consumer.take(read.batch)
+
+    def _confirmed(self, ahead: _Read | None) -> _Read | None:
+        """Return what was read ahead, or is read again as values have changed meanwhile."""
+        if ahead is None or self.has_ended:
+            return None
+        assert ahead.values is not None
+        if ahead.values.are_current:
+            return ahead
+        self._source.again = True
+        return self._read(ahead.plan, self._consumer.job())
 
     def _parts(self, first: int, last: int, random: Random) -> list[list[pa.RecordBatch]]:
         """Cut a batch into partitions, and each into pieces."""

@@ -113,6 +113,9 @@ class History:
     in_parts: set[str] = field(default_factory=set)
     late_in_parts: set[str] = field(default_factory=set)
     """Streams of which a batch had several partitions, and those of which it had late records."""
+    ahead: set[str] = field(default_factory=set)
+    again: set[str] = field(default_factory=set)
+    """Streams of which a batch was read before the last was taken, and of which in vain."""
     left: set[str] = field(default_factory=set)
     """Queries that have left, or have come back."""
     has_damage: bool = False
@@ -125,6 +128,10 @@ class History:
                 yield "batches: late records in several partitions"
             if iri in self.in_parts:
                 yield "batches: several partitions"
+            if iri in self.ahead:
+                yield "batches: read ahead"
+            if iri in self.again:
+                yield "batches: read ahead in vain"
 
     def ends_within(self, step: Step) -> bool:
         """Return True if a fault struck in a step, or it is the start, which repeats answers."""
@@ -579,6 +586,8 @@ class World(Silent):
         self.history.late_in_parts = {
             iri for iri, each in self._sources.items() if each.late_in_parts
         }
+        self.history.ahead = {iri for iri, each in self._sources.items() if each.ahead}
+        self.history.again = {iri for iri, each in self._sources.items() if each.again}
         self.history.edges = {iri: source.edges for iri, source in self._sources.items()}
         self.history.read = {iri: source.consumed for iri, source in self._sources.items()}
 
