@@ -101,6 +101,10 @@ class MovingAggregates:
         """Return the reducer for the place of the keys."""
         return self._kept.reducers()
 
+    def reducers_ahead(self, *, may_close: bool) -> Sequence[Reducer] | None:
+        """Return the same; None if the keys are to move before the next batch."""
+        return None if self.is_due() else self._kept.reducers_ahead(may_close=may_close)
+
     def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:
         """Take in partial aggregates, or their places."""
         return self._kept.add(part, names, closed)
