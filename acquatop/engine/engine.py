@@ -142,7 +142,7 @@ class Engine:
             self._runtime.map,
             self._folders.folder,
             durable=durable,
-            has_executors=lambda: self._runtime.has_executors,
+            has_executors=lambda: self._folders.may_be_shared and self._runtime.has_executors,
             limits=catalog.evaluation,
             open_sparql=around.open_sparql,
         )

@@ -16,6 +16,11 @@ class KeysFolders:
         self._state = state
         self._scratch: TemporaryDirectory[str] | None = None
 
+    @property
+    def may_be_shared(self) -> bool:
+        """True if executors may see the folders: not if the state is in an object store."""
+        return self._state is None or not self._state.is_remote
+
     def folder(self, key: str) -> Path:
         """Return the folder for an evaluation's key."""
         if self._state is not None:
