@@ -25,9 +25,9 @@ from pyspark.sql import SparkSession
 
 from acquatop import Engine
 from acquatop.query.aggregates import moving
-from acquatop.runtime import spark as spark_runtime
+from acquatop.runtime import publications, stream_carrier
+from acquatop.runtime.executor_work import InExecutors
 from acquatop.runtime.java import find_java, java_home
-from acquatop.runtime.spark import InExecutors
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -345,11 +345,11 @@ def main(arguments: Sequence[str]) -> None:
     """
     folder, master = Path(arguments[0]), arguments[1]
     with session(master, folder) as spark:
-        spark_runtime.InExecutors = Noted  # type: ignore[misc]
+        stream_carrier.InExecutors = Noted  # type: ignore[misc]
         gateway = spark.sparkContext._gateway
         assert gateway is not None
         # As with a large replica, of which each executor gets one.
-        spark_runtime.LARGE = 0
+        publications.LARGE = 0
         others = not master.startswith("local[")
         runs = {"whole": once(spark, folder, "whole", slow=others)}
         if others:

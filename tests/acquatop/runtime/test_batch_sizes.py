@@ -18,8 +18,7 @@ from acquatop import Answer, Engine
 from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.stream_driver import StreamDriver
-from acquatop.runtime import Batch, pace
-from acquatop.runtime import spark as spark_runtime
+from acquatop.runtime import Batch, pace, stream_carrier
 from acquatop.runtime.checkpoint import offset_in
 from acquatop.runtime.pace import Allowance
 
@@ -123,7 +122,7 @@ def cramped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         exceeded.append(would_send)
         note(self, read, would_send)
 
-    monkeypatch.setattr(spark_runtime, "_allowance", lambda spark: Allowance(room))
+    monkeypatch.setattr(stream_carrier, "_allowance", lambda spark: Allowance(room))
     monkeypatch.setattr(pace, "_FIRST_BYTES", 2_000)
     monkeypatch.setattr(pace.Pace, "exceeded", exceed)
     return exceeded

@@ -15,8 +15,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from acquatop import Engine
 from acquatop.catalog.catalog import Catalog
-from acquatop.runtime import placement
-from acquatop.runtime import spark as spark_runtime
+from acquatop.runtime import placement, stream_carrier
 from acquatop.runtime.placement import is_small
 from acquatop.runtime.sources import reader_of
 from acquatop.runtime.spark_view import described
@@ -48,7 +47,7 @@ def jobs_counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return described(session, text)
 
     with monkeypatch.context() as patch:
-        patch.setattr(spark_runtime, "described", counted)
+        patch.setattr(stream_carrier, "described", counted)
         yield jobs
 
 

@@ -19,8 +19,7 @@ from acquatop import Answer, Engine
 from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.stream_driver import StreamDriver
-from acquatop.runtime import Batch
-from acquatop.runtime import spark as spark_runtime
+from acquatop.runtime import Batch, stream_carrier
 from acquatop.runtime.spark_view import described
 from acquatop.runtime.taker import Taker
 
@@ -130,7 +129,7 @@ class Watch:
     @contextmanager
     def over_spark(self) -> Iterator[None]:
         with (
-            patch.object(spark_runtime, "described", self.described),
+            patch.object(stream_carrier, "described", self.described),
             patch.object(StreamDriver, "take", lambda *each: self.take(*each)),
             patch.object(StreamDriver, "release", lambda *each: self.release(*each)),
         ):

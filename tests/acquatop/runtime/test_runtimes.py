@@ -20,9 +20,9 @@ from acquatop import Answer, Engine, Status
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.job import Job
-from acquatop.runtime import RUNTIMES, Batch
-from acquatop.runtime import spark as spark_runtime
-from acquatop.runtime.spark import SparkCarrier, SparkRuntime
+from acquatop.runtime import RUNTIMES, Batch, stream_carrier
+from acquatop.runtime.spark import SparkRuntime
+from acquatop.runtime.stream_carrier import SparkCarrier
 from connectors import ConnectorError
 from examples.oxigraph import OxigraphServer
 from tests.support.windowed import Record
@@ -378,7 +378,7 @@ class Slow:
     def awaitTermination(self) -> None:  # noqa: N802 (the name is PySpark's)
         with suppress(StreamingQueryException):
             self._query.awaitTermination()
-        raise RuntimeError(f"[STREAM_FAILED] {spark_runtime.SLOW}. SQLSTATE: XXKST")
+        raise RuntimeError(f"[STREAM_FAILED] {stream_carrier.SLOW}. SQLSTATE: XXKST")
 
 
 @pytest.mark.parametrize("slow", [1, 99])
@@ -400,10 +400,10 @@ def test_a_stream_that_spark_is_too_slow_to_start_is_started_again(
         assert [answer.canonical() for answer in query] == right
         assert len(starts) == 2
     else:
-        with pytest.raises(EnvironmentProblem, match=spark_runtime.SLOW):
+        with pytest.raises(EnvironmentProblem, match=stream_carrier.SLOW):
             list(query)
         # Its only batch came with the first.
-        assert len(starts) == spark_runtime.STARTS
+        assert len(starts) == stream_carrier.STARTS
 
 
 def test_a_session_that_runs_already_is_used_and_not_stopped(spark: SparkSession) -> None:
@@ -442,7 +442,7 @@ def test_a_stream_whose_start_fails_on_spark_leaves_nothing_behind(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(spark_runtime, "TRIGGER", "now and then")
+    monkeypatch.setattr(stream_carrier, "TRIGGER", "now and then")
     catalog = Catalog.parse(
         catalog_text(path=tmp_path / "events"), file=tmp_path / "catalog.toml", variables={}
     )
