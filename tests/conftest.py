@@ -20,6 +20,9 @@ from examples.oxigraph import OxigraphServer
 from tests.support.markers import ProgramGuard, mark_by_fixtures
 from tests.support.s3.running import MISSING, pointing_to, s3_server
 
+collect_ignore = ["support/s3/server.py"]
+"""Programs that run with packages of their own."""
+
 settings.register_profile(
     "acquatop",
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],

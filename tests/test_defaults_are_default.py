@@ -120,7 +120,7 @@ def of_streams() -> dict[str, Row]:
         "dead_letters": ("none", stream.dead_letters_path, None),
         "dead_letters_bytes": ("64 MiB", stream.dead_letters_bytes, 64 << 20),
         "ahead": ("`1h`", stream.ahead_ms, 3_600_000),
-        "keys": ("`driver`", stream.keys, "driver"),
+        "keys": ("`auto`", stream.keys, "auto"),
         "buckets": ("16", stream.buckets, 16),
         "small_batches": ("`driver`", stream.small_batches, "driver"),
         "strategy": ("the cheaper one", stream.strategy, None),

@@ -32,8 +32,8 @@ class NamedFunction:
 
     An exception is an error of the rows that raise it.
 
-    >>> NamedFunction("math:sqrt")(np.array([4.0, -1.0]))
-    array([ 2., nan])
+    >>> NamedFunction("numpy:asarray_chkfinite")(np.array([4.0, np.inf]))
+    array([ 4., nan])
     """
 
     def __init__(self, call: str) -> None:

@@ -338,6 +338,6 @@ def x_remote(x: XServer, access: Access | None = None) -> tuple[RestRemote, KeyT
         star=Star("user", {"followers": prefix + "followers"}),
         client=client,
         items=service["items"],
-        block_size=service["block_size"],
+        block_size=service.get("block_size", 100),
     )
     return remote, template

@@ -64,8 +64,8 @@ def digits_of_integers(values: IntArray) -> Iterator[tuple[int, IntArray]]:
 
     Integers below 2³¹ need one bin, those below 2⁶² two, all others three.
 
-    >>> [(bin, digits.tolist()) for bin, digits in digits_of_integers(np.array([3, -(1 << 31)]))]
-    [(1, [0, -1]), (0, [3, 0])]
+    >>> [(bin, digits.tolist()) for bin, digits in digits_of_integers(np.array([3, -(1 << 32)]))]
+    [(1, [0, -2]), (0, [3, 0])]
     """
     most = int(values.max(initial=0))
     least = int(values.min(initial=0))

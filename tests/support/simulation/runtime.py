@@ -28,7 +28,7 @@ class Source:
         self.in_parts = False
         self.late_in_parts = False
         """True if a batch with late records had several partitions."""
-        self.ahead = self.again = False
+        self.was_ahead = self.was_again = False
         """True if a batch was read before the last one was taken, and if it was read again."""
         self.forgotten = 0
         self.consumed = 0
@@ -202,9 +202,9 @@ class SimulatedCarrier:
 
     def _take(self, read: _Read) -> None:
         plan = read.plan
-        ahead = "" if read.values is None else " ahead"
-        self._schedule.tell(f"batch {plan.start}..{plan.until} in {len(plan.parts)}{ahead}")
-        self._source.ahead |= read.values is not None
+        how = "" if read.values is None else " ahead"
+        self._schedule.tell(f"batch {plan.start}..{plan.until} in {len(plan.parts)}{how}")
+        self._source.was_ahead |= read.values is not None
         self._source.consumed = self._offset = plan.until
         self._source.edges.append(plan.until)
         self._number = plan.number + 1
@@ -217,7 +217,7 @@ class SimulatedCarrier:
         assert ahead.values is not None
         if ahead.values.are_current:
             return ahead
-        self._source.again = True
+        self._source.was_again = True
         return self._read(ahead.plan, self._consumer.job())
 
     def _parts(self, first: int, last: int, random: Random) -> list[list[pa.RecordBatch]]:

@@ -586,8 +586,8 @@ class World(Silent):
         self.history.late_in_parts = {
             iri for iri, each in self._sources.items() if each.late_in_parts
         }
-        self.history.ahead = {iri for iri, each in self._sources.items() if each.ahead}
-        self.history.again = {iri for iri, each in self._sources.items() if each.again}
+        self.history.ahead = {iri for iri, each in self._sources.items() if each.was_ahead}
+        self.history.again = {iri for iri, each in self._sources.items() if each.was_again}
         self.history.edges = {iri: source.edges for iri, source in self._sources.items()}
         self.history.read = {iri: source.consumed for iri, source in self._sources.items()}
 
