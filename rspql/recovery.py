@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Protocol
 
 from lark.exceptions import UnexpectedInput
 
@@ -23,11 +22,8 @@ _APART = 3
 """Number of tokens that must be read behind an unknown error before another one is told."""
 
 
-class Read(Protocol):
-    """Function that reads a text, and raises what is wrong with it."""
-
-    def __call__(self, text: str, /) -> object:
-        """Return anything."""
+Read = Callable[[str], object]
+"""Function that reads a text, and raises an error if it is wrong."""
 
 
 def syntax_errors(source: Source, error: UnexpectedInput, read: Read) -> list[Diagnostic]:
@@ -88,6 +84,5 @@ def _tokens(text: str, start: int, end: int) -> int:
 
 
 def _diagnostic(finding: Finding, source: Source, draft: Draft) -> Diagnostic:
-    place: Callable[[int], int] = draft.origin
-    span = source.span(place(finding.start), place(finding.end))
+    span = source.span(draft.origin(finding.start), draft.origin(finding.end))
     return Diagnostic(finding.code, finding.message, span, finding.hint)

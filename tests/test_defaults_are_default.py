@@ -65,7 +65,7 @@ EXCEPTIONS = {
 
 ENDPOINT = 'endpoint = "http://127.0.0.1:9/query"'
 Row = tuple[str, object, object]
-"""What is documented, what there is, and what that means."""
+"""Text in the document, present value, and the value that the text means."""
 
 
 def minimal(service: str = ENDPOINT, mapping: str = "") -> Catalog:
