@@ -7,9 +7,16 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+import warnings
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from acquatop.answer.answer import Answer, Row, Status
     from acquatop.catalog.catalog import Catalog
     from acquatop.engine.engine import Engine, RegisteredQuery
@@ -51,10 +58,65 @@ _HOMES = {
 }
 
 
+_PARTS = ("rspql", "replica", "connectors")
+"""Packages that are installed beside this one. Modules of other people may have their names."""
+_PLACE = str(Path(__path__[0]).parent)
+
+
+class _PartsFinder:
+    """Finder of the packages beside this one, whatever else of their names is on the path."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: object = None
+    ) -> ModuleSpec | None:
+        """Return where one of the packages is; None for all other modules."""
+        return PathFinder.find_spec(name, [_PLACE]) if name in _PARTS else None
+
+
+def _look_for(name: str) -> None:
+    """Raise ImportError if a part is missing or replaced; warn if the path has another first."""
+    ours = _PartsFinder.find_spec(name)
+    source = getattr(ours.loader, "get_source", None) if ours else None
+    if ours is None or source is None or "AcquaTop" not in source(name):
+        raise ImportError(
+            f"{_PLACE}/{name} is not the package {name} that AcquaTop consists of: another "
+            "distribution has replaced or removed it\n"
+            "  hint: install AcquaTop again (pip install --force-reinstall --no-deps …), "
+            "in an environment without the other one"
+        )
+    loaded = getattr(sys.modules.get(name), "__spec__", None)
+    if name in sys.modules and getattr(loaded, "origin", None) != ours.origin:
+        raise ImportError(
+            f"{_file_of(sys.modules[name])} was imported as {name}, which is the name of a "
+            f"package of AcquaTop ({ours.origin})\n"
+            "  hint: rename it, or import acquatop before it if nothing needs it"
+        )
+    other = PathFinder.find_spec(name)
+    if other is not None and other.loader is not None and other.origin != ours.origin:
+        warnings.warn(
+            f'{other.origin} has the name of a package of AcquaTop: "import {name}" gives '
+            f"AcquaTop's from now on, {ours.origin}. Rename yours to import both",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _file_of(module: object) -> str:
+    return str(getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ["?"]))))
+
+
+for _name in _PARTS:
+    _look_for(_name)
+sys.meta_path.insert(0, _PartsFinder)
+
+
 def __getattr__(name: str) -> Any:
     # Import on first use, so that light commands do not load modules that they do not need.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""Connectors: bytes in, records out. They know nothing of queries.
+"""Connectors of AcquaTop: bytes in, records out. They know nothing of queries.
 
 Each connector is a module with one PySpark data source, which works in plain PySpark. The
 in-process runtime drives the same reader without Spark. A

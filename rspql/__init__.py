@@ -1,6 +1,6 @@
 """The RSP-QL language: query text in, plan out.
 
-This package knows nothing of Spark, clocks or the network. It parses text into an
+This part of AcquaTop knows nothing of Spark, clocks or the network. It parses text into an
 :mod:`abstract syntax tree <rspql.ast>` and compiles the tree into a :mod:`plan <rspql.plan>`. If it
 cannot, it reports :mod:`diagnostics <rspql.diagnostics>`.
 

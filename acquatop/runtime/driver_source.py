@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSource, DataSourceRegistration
 
+import acquatop
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -63,9 +65,14 @@ class _Context:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Return the variables of Spark's Python processes."""
-        path = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
-        return {**self._context.environment, "PYTHONPATH": path}
+        """Return the variables of Spark's Python processes.
+
+        A source's class is imported before this package, which would find the others by itself. So
+        they come first, before other people's modules of their names.
+        """
+        places = [Path(acquatop.__path__[0]).parent, *map(Path, sys.path)]
+        path = os.pathsep.join(str(each.absolute()) for each in places)
+        return {**self._context.environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
