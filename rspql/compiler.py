@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic, QueryError, in_source_order
 from rspql.parser import parse
 from rspql.passes.analyse_score import analyse_score
+from rspql.passes.ask_for_stars import ask_for_stars
 from rspql.passes.check_names import check_names
 from rspql.passes.check_windows import check_windows
 from rspql.passes.exact_calls import ExactCalls
@@ -55,23 +56,25 @@ def analyse(
     base: str = "",
     bare_unit: str | None = None,
     functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+    records: Collection[str] = (),
     file: str = "<query>",
 ) -> Analysis:
     """Return the analysis of a query; never raise for errors in the text.
 
     ``prefixes`` are known without being declared (a catalog's). ``functions`` are those that
-    expressions may call besides SPARQL's own. For the rest see :func:`rspql.parser.parse`.
+    expressions may call besides SPARQL's own. ``records`` are the IRIs of services that have
+    records instead of SPARQL. For the rest see :func:`rspql.parser.parse`.
     """
     try:
         query = parse(text, prefixes=prefixes, base=base, bare_unit=bare_unit, file=file)
     except QueryError as error:
         return Analysis(text, file, error.diagnostics)
     found: list[Diagnostic] = []
-    normal = normalise(query)
+    normal = normalise(ask_for_stars(query, records))
     check_windows(normal, found)
     check_names(normal, functions, found)
     normal = nest_groups(normal)
-    sources = split_sources(normal, found)
+    sources = replace(split_sources(normal, found), records=frozenset(records))
     recognised = recognise_topk(normal, found)
     ranking = recognised if isinstance(recognised, Ranking) else None
     plan: Plan | None = None
@@ -122,6 +125,7 @@ def compile_query(
     base: str = "",
     bare_unit: str | None = None,
     functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+    records: Collection[str] = (),
     file: str = "<query>",
 ) -> Plan:
     """Return the plan of an RSP-QL query; as :func:`analyse`, but raise its errors.
@@ -129,7 +133,13 @@ def compile_query(
     Raises :class:`~rspql.diagnostics.QueryError` with every error; warnings are left out.
     """
     analysis = analyse(
-        text, prefixes=prefixes, base=base, bare_unit=bare_unit, functions=functions, file=file
+        text,
+        prefixes=prefixes,
+        base=base,
+        bare_unit=bare_unit,
+        functions=functions,
+        records=records,
+        file=file,
     )
     if analysis.plan is None:
         raise QueryError([each for each in analysis.diagnostics if each.is_error], text, file)

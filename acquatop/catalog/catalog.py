@@ -18,7 +18,7 @@ from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS, EvaluationLimits,
 from acquatop.catalog.functions import DeclaredFunction, read_functions
 from acquatop.catalog.graphs import StaticGraph, format_of
 from acquatop.catalog.mappings import WELL_KNOWN, iri_of, read_mapping
-from acquatop.catalog.remotes import KINDS
+from acquatop.catalog.remotes import KINDS, SparqlSource
 from acquatop.catalog.section import CatalogError, Document, Section
 from acquatop.catalog.services import SOLUTIONS, Refresh, Service, read_service
 from acquatop.catalog.spark_settings import SparkSettings, read_spark
@@ -99,6 +99,15 @@ class Catalog:
     evaluation: EvaluationLimits = DEFAULT_LIMITS
     spark: SparkSettings = field(default_factory=SparkSettings)
     functions: Mapping[str, DeclaredFunction] = field(default_factory=dict)
+
+    @property
+    def records(self) -> frozenset[str]:
+        """IRIs of the services that have records instead of SPARQL."""
+        return frozenset(
+            iri
+            for iri, service in self.services.items()
+            if not isinstance(service.source, SparqlSource)
+        )
 
     @staticmethod
     def load(

@@ -311,7 +311,9 @@ def bind_query(
     Raises :class:`~rspql.diagnostics.QueryError` for mistakes and for names that cannot be found.
     """
     functions = with_declared(functions, catalog.functions)
-    plan = compile_query(text, prefixes=catalog.prefixes, functions=functions, file=file)
+    plan = compile_query(
+        text, prefixes=catalog.prefixes, functions=functions, records=catalog.records, file=file
+    )
     problems = list(function_problems(plan, catalog.functions))
     if problems:
         raise QueryError(problems, text, file)

@@ -30,7 +30,14 @@ def check_query(
         from acquatop.catalog.functions import with_declared
 
         functions = with_declared(functions, catalog.functions)
-    analysis = analyse(text, prefixes=prefixes, functions=functions, bare_unit=bare_unit, file=file)
+    analysis = analyse(
+        text,
+        prefixes=prefixes,
+        functions=functions,
+        records=catalog.records if catalog else (),
+        bare_unit=bare_unit,
+        file=file,
+    )
     if catalog is None or analysis.plan is None:
         return analysis
     from acquatop.plan.bind import bind_plan

@@ -73,7 +73,7 @@ def star_of(group: Group, key: str | None, predicates: Collection[str]) -> Star 
                     "a service of records answers patterns such as "
                     f"?{key} :property ?value, and nothing else"
                 )
-                hint = "write each variable and property once, and FILTER outside of the SERVICE"
+                hint = "write each variable and property once"
                 return Diagnostic("unsupported", message, element.span, hint)
     return Star(key, columns, constants)
 

@@ -53,7 +53,8 @@ def plan_incremental(
     join = tuple(name for name in part.bound if name in remote)
     if service:
         _check_join(join, service, part)
-    pushed = _pushed(part, [_written(each, query) for each in filters], service)
+    decided = _decided_by(service, sources)
+    pushed = _pushed(part, [_written(each, query) for each in filters], decided)
     _check_conditions(pushed.stream, functions)
     if part.aggregate or not service:
         _check_numeric(ranking, functions)
@@ -144,18 +145,22 @@ def _check_scopes(query: ast.Query, element: ast.Pattern, part: StreamPart) -> N
             )
 
 
-def _pushed(
-    part: StreamPart, filters: list[ast.Expression], service: ast.ServicePattern | None
-) -> PushedFilters:
+def _decided_by(service: ast.ServicePattern | None, sources: Sources) -> Names:
+    """Return the variables that a service can filter by: none if it has records."""
+    if service is None or not isinstance(service.service, ast.Iri):
+        return {}
+    return {} if service.service.value in sources.records else certain(service.group)
+
+
+def _pushed(part: StreamPart, filters: list[ast.Expression], remote: Names) -> PushedFilters:
     """Return the filters of a query by where they are decided, including those in the WINDOW.
 
-    On arrival only the key of an aggregate's solution is known.
+    On arrival only the key of an aggregate's solution is known. Filters that need only the
+    variables ``remote`` are sent to the remote.
     """
     on_arrival = part.bound if part.aggregate is None else {part.aggregate.key: None}
     _check_decidable([*filters, *part.filters, *part.later])
-    pushed = push_filters(
-        [*filters, *part.later], on_arrival, certain(service.group) if service else {}
-    )
+    pushed = push_filters([*filters, *part.later], on_arrival, remote)
     inside = push_filters(part.filters, variables_of(part.pattern), {})
     return replace(pushed, stream=pushed.stream + inside.stream)
 

@@ -13,10 +13,14 @@ from rspql.scope import certain, certain_in, visible
 
 @dataclass(frozen=True)
 class Sources:
-    """The windows that a query declares, and the parts that remotes answer."""
+    """The windows that a query declares, and the parts that remotes answer.
+
+    The services whose IRIs are in ``records`` match triple patterns alone, and filter nothing.
+    """
 
     windows: tuple[AnyWindow, ...]
     remotes: tuple[RemotePart, ...]
+    records: frozenset[str] = frozenset()
 
 
 def split_sources(query: ast.Query, found: list[Diagnostic]) -> Sources:
