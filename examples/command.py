@@ -1,37 +1,32 @@
-"""Shared parts of the demos: command line and display of answers."""
+"""Shared parts of the demos: display of answers, on the terminal or on a live page."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable
+import threading
+import webbrowser
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-
-from acquatop.app.cli.exit_codes import guarded
-from acquatop.app.cli.run import add_run_options
-
-
-def run(demo: Callable[[argparse.Namespace], None], name: str, about: str, *, seeded: str) -> int:
-    """Run a demo with the command line's options; return its exit code.
-
-    ``seeded`` names what is simulated.
-    """
-    parser = argparse.ArgumentParser(prog=f"run demo {name}", description=about)
-    add_run_options(parser, windows=10)
-    parser.add_argument(
-        "--seed", type=int, default=7, metavar="S", help=f"of the simulated {seeded} (%(default)s)"
-    )
-    options = parser.parse_args()
-    return guarded(lambda: demo(options), debug=options.debug)
 
 
 def show_answers(
-    options: argparse.Namespace, scene: Path, variables: dict[str, str], start: Callable[[], str]
+    options: argparse.Namespace, scene: Path, variables: Mapping[str, str], start: Callable[[], str]
 ) -> None:
     """Show the answers to a scene's query.
 
     ``start`` starts the simulation, and returns a message about it.
     """
+    show = _on_a_page if options.ui else _on_the_terminal
+    show(options, scene, variables, start)
+
+
+def _on_the_terminal(
+    options: argparse.Namespace, scene: Path, variables: Mapping[str, str], start: Callable[[], str]
+) -> None:
+    """Print answers as they arrive."""
     # Imported only here, so that a Ctrl-C during the import ends the demo properly.
     from acquatop.app.cli.print_answers import shower
     from acquatop.app.cli.unusable import Unusable
@@ -48,6 +43,54 @@ def show_answers(
             for answer in query.answers(limit=options.windows):
                 show(answer)
         unusable.check()
+
+
+def _on_a_page(
+    options: argparse.Namespace, scene: Path, variables: Mapping[str, str], start: Callable[[], str]
+) -> None:
+    """Serve answers on a live page, and open it."""
+    from acquatop.app.serve.http_metrics import Meters
+    from acquatop.app.serve.server import Server
+    from acquatop.app.serve.service import QueryService
+    from acquatop.app.watch.address import ListenAddress
+    from acquatop.app.watch.prometheus import Metrics
+    from acquatop.engine.engine import Engine
+    from acquatop.engine.observer import AnswerSeen, Observer, Several, Silent
+
+    enough = threading.Event()
+
+    class Counting(Silent):
+        count = 0
+
+        def answer(self, seen: AnswerSeen) -> None:
+            self.count += 1
+            if self.count == options.windows:
+                enough.set()
+
+    metrics = Metrics()
+
+    def make_engine(ending: Observer) -> Engine:
+        observer = Several([metrics, Counting(), ending])
+        return Engine.from_catalog(
+            scene / "catalog.toml",
+            runtime=options.runtime,
+            variables=variables,
+            observer=observer,
+            autostart=False,
+        )
+
+    service = QueryService(make_engine)
+    with ExitStack() as running:
+        server = running.enter_context(
+            Server(service, Meters(metrics.registry), ListenAddress("127.0.0.1", 0))
+        )
+        running.callback(service.stop)
+        service.start()
+        service.register((scene / "query.rspql").read_text("utf-8"))
+        say(f"{start()}; the live page is at {server.url} (Ctrl-C ends it)")
+        if sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
+            webbrowser.open(server.url)
+        enough.wait()
 
 
 def say(message: str) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Self
 
 from acquatop.errors import EnvironmentProblem
-from examples.server_process import ServerProcess
 from replica.clocks import Clock
+
+from .server_process import ServerProcess
 
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 _SETTINGS = "user root\nallow_anonymous true\nmax_inflight_messages 2000\nlog_type error\n"

@@ -11,8 +11,9 @@ from typing import Self
 import requests
 
 from acquatop.errors import EnvironmentProblem
-from examples.server_process import ServerProcess
 from replica.clocks import Clock
+
+from .server_process import ServerProcess
 
 _LISTENS = "Listening for requests"
 

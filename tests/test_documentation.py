@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from acquatop.app.cli import build_parser, main
+from acquatop.app.cli.demo import SCENES
 from acquatop.catalog import catalog
 from acquatop.catalog.remotes import AUTH, FEEDS, KINDS, METHODS, TABLES, keys_of
 from acquatop.catalog.services import COMMON_KEYS, SOLUTIONS
@@ -59,14 +60,10 @@ def test_every_verb_and_option_is_documented() -> None:
     assert [each for each in options_of(build_parser()) if f"{each}" not in documented] == []
 
 
-@pytest.mark.parametrize("demo", ["social_media", "x"])
-def test_every_option_of_the_demos_is_documented(demo: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", f"examples.{demo}.demo", "--help"], capture_output=True, cwd=ROOT
-    )
-    options = set(re.findall(rb"--[a-z-]+", done.stdout))
-    assert len(options) > 4
-    assert [each for each in options if each not in text_of("docs/cli.md").encode()] == []
+def test_every_scene_of_the_demo_is_an_example_and_documented() -> None:
+    examples = {each.parent.name for each in (ROOT / "examples").glob("*/demo.py")}
+    assert set(SCENES) == examples
+    assert [each for each in SCENES if f"| `{each}` |" not in text_of("docs/cli.md")] == []
 
 
 def test_every_verb_of_run_is_listed() -> None:

@@ -13,22 +13,19 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from examples.command import run, say, show_answers
+from acquatop.app.cli import main
+
+from ..command import say, show_answers
 
 HERE = Path(__file__).parent
-
-
-def main() -> int:
-    """Run the demo and return its exit code."""
-    return run(demo, "manufacturing", __doc__.splitlines()[0], seeded="plant")
 
 
 def demo(options: argparse.Namespace) -> None:
     """Start the servers, run the query, stop the servers."""
     # Imported only here, so that a Ctrl-C during the import ends the demo properly.
-    from examples.manufacturing.plant import INSTRUMENTS, Driver, Plant, store
-    from examples.mosquitto import MosquittoBroker
-    from examples.oxigraph import OxigraphServer
+    from ..mosquitto import MosquittoBroker
+    from ..oxigraph import OxigraphServer
+    from .plant import INSTRUMENTS, Driver, Plant, store
 
     os.environ["no_proxy"] = "127.0.0.1"  # the servers are on this machine: no proxy
     plant = Plant(options.seed)
@@ -58,4 +55,4 @@ def demo(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(["demo", "manufacturing", *sys.argv[1:]]))

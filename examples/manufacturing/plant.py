@@ -13,7 +13,7 @@ import requests
 from paho.mqtt.client import Client, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
 
-from examples.oxigraph import OxigraphServer
+from ..oxigraph import OxigraphServer
 
 NS = "http://example.org/plant#"
 INSTRUMENT = "http://example.org/plant/instrument/"

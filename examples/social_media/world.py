@@ -15,7 +15,7 @@ from pathlib import Path
 
 import requests
 
-from examples.oxigraph import OxigraphServer
+from ..oxigraph import OxigraphServer
 
 NS = "http://example.org/social#"
 USER = "http://example.org/social/user/"

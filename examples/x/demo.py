@@ -15,21 +15,18 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from examples.command import run, say, show_answers
+from acquatop.app.cli import main
+
+from ..command import say, show_answers
 
 HERE = Path(__file__).parent
-
-
-def main() -> int:
-    """Run the demo and return its exit code."""
-    return run(demo, "x", __doc__.splitlines()[0], seeded="network")
 
 
 def demo(options: argparse.Namespace) -> None:
     """Start the server, run the query, stop the server."""
     # Imported only here, so that a Ctrl-C during the import ends the demo properly.
-    from examples.x.server import XServer
-    from examples.x.world import PostingNetwork
+    from .server import XServer
+    from .world import PostingNetwork
 
     os.environ["no_proxy"] = "127.0.0.1"  # the server is on this machine: no proxy
     token = os.environ["X_BEARER_TOKEN"] = secrets.token_urlsafe(32)
@@ -57,4 +54,4 @@ def demo(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(["demo", "x", *sys.argv[1:]]))

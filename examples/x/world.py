@@ -8,8 +8,8 @@ import threading
 import time
 from datetime import UTC, datetime
 
-from examples.social_media.world import USERS, SocialNetwork
-from examples.x.server import Record, XServer
+from ..social_media.world import USERS, SocialNetwork
+from .server import Record, XServer
 
 _IDS = {user: str(2_000_000 + number) for number, user in enumerate(USERS)}
 _FIRST_POST = 1_800_000_000_000_000_000

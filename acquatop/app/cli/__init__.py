@@ -9,6 +9,7 @@ from acquatop import __version__
 from acquatop.app.cli.advise import add_parser as add_advise
 from acquatop.app.cli.check import add_parser as add_check
 from acquatop.app.cli.connectors import add_parser as add_connectors
+from acquatop.app.cli.demo import add_parser as add_demo
 from acquatop.app.cli.evaluate import add_parser as add_evaluate
 from acquatop.app.cli.exit_codes import guarded
 from acquatop.app.cli.explain import add_parser as add_explain
@@ -30,7 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for add_verb in (
-        *(add_run, add_serve, add_check, add_explain, add_fmt, add_connectors),
+        *(add_demo, add_run, add_serve, add_check, add_explain, add_fmt, add_connectors),
         *(add_record, add_generate, add_evaluate, add_advise),
     ):
         add_verb(verbs)
