@@ -18,7 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from examples.oxigraph import OxigraphServer
 from tests.support.markers import ProgramGuard, mark_by_fixtures
-from tests.support.s3.running import MISSING, pointing_to, s3_server
+from tests.support.s3.running import AZURITE, MISSING, azure_server, pointing_to, s3_server
 
 collect_ignore = ["support/s3/server.py"]
 """Programs that run with packages of their own."""
@@ -120,6 +120,21 @@ def _s3() -> Iterator[int]:
         pytest.skip(f"not installed: {', '.join(MISSING)}; locks/s3.lock has them")
     with s3_server() as port:
         yield port
+
+
+@pytest.fixture(scope="session")
+def _az() -> Iterator[int]:
+    if AZURITE is None:
+        pytest.skip("ACQUATOP_AZURITE does not name Azurite's program")
+    with azure_server() as port:
+        yield port
+
+
+@pytest.fixture
+def az(_az: int) -> Iterator[int]:
+    """The port of a running server of Azure's protocol, which the environment names."""
+    with pointing_to(_az):
+        yield _az
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import zlib
 
 from connectors.object_store.address import StoreAddress
 from connectors.object_store.contract import ObjectStore, StoreError, Version
+from connectors.object_store.opening import open_objects
 from connectors.object_store.patient import PatientObjects
-from connectors.object_store.s3 import open_objects
 from replica.spending.ledger import LedgerError
 
 NAME = "spending"

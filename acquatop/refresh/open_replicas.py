@@ -180,7 +180,7 @@ class Replicas:
             raise UserError(
                 f"<{service.iri}> is strict, and its ledger is a file of this machine ({place}): "
                 "an engine that goes on at another would spend its budget again\n"
-                '  hint: set ledger = "s3://BUCKET/PREFIX" in its refresh table'
+                '  hint: set ledger = "s3://BUCKET/PREFIX" or such in its refresh table'
             )
         try:
             if is_address(place):

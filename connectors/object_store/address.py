@@ -6,12 +6,28 @@ import re
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-SCHEMES = ("s3",)
+AZURE = ("az", "abfs", "abfss")
+"""Schemes of Azure's store; ``abfs`` also names the account, as Hadoop's addresses do."""
+SCHEMES = ("s3", *AZURE)
 """Schemes of the object stores that conditional writes were tried with."""
-ELSEWHERE = ("s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az", "azure", "adl", "hdfs", "webhdfs")
-"""Schemes of other remote storage, which users may try."""
+FORMS = "s3://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+"""Forms of addresses, for hints."""
+
+_NO_CONDITION = "its writes under conditions were not tried"
+ELSEWHERE = {
+    "s3a": "write s3://",
+    "s3n": "write s3://",
+    "azure": "write az://",
+    "adl": "write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/",
+    "gs": _NO_CONDITION,
+    "gcs": _NO_CONDITION,
+    "hdfs": "it has no writes under conditions",
+    "webhdfs": "it has no writes under conditions",
+}
+"""Schemes of other remote storage, which users may try, and why they cannot be used."""
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,253}")
+_ACCOUNT = re.compile(r"([a-z0-9]{3,24})\.(?:dfs|blob)\.[a-z0-9.-]+")
 _LINE = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
@@ -22,34 +38,52 @@ class StoreAddress:
     >>> address = StoreAddress.parse("s3://bucket/engines/one/")
     >>> str(address), str(address / "two"), address.prefix
     ('s3://bucket/engines/one', 's3://bucket/engines/one/two', 'engines/one')
+    >>> address = StoreAddress.parse("abfss://data@shop.dfs.core.windows.net/one")
+    >>> str(address), address.bucket, address.account
+    ('abfss://data@shop.dfs.core.windows.net/one', 'data', 'shop')
     """
 
     scheme: str
     bucket: str
     prefix: str
+    host: str = ""
+    """The host that an address names after the bucket, of Azure's alone."""
 
     @classmethod
     def parse(cls, text: str) -> StoreAddress:
         """Return the address that a text names; raises ValueError with what is wrong."""
         parts = urlsplit(text)
         if parts.scheme in ELSEWHERE:
-            raise ValueError(f"{parts.scheme}:// cannot be used: only s3:// was tried")
+            raise ValueError(f"{parts.scheme}:// cannot be used: {ELSEWHERE[parts.scheme]}")
         if parts.scheme not in SCHEMES:
             raise ValueError("it is no address of an object store")
-        if "@" in parts.netloc:
+        bucket, host = parts.netloc, ""
+        if parts.scheme in ("abfs", "abfss"):
+            bucket, _, host = bucket.partition("@")
+            if not _ACCOUNT.fullmatch(host):
+                form = f"{parts.scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX"
+                raise ValueError(f"it is not as {form}")
+        if "@" in bucket:
             raise ValueError("an address holds no key and no password")
         prefix = parts.path.strip("/")
-        if not _BUCKET.fullmatch(parts.netloc) or not _LINE.fullmatch(prefix):
+        if not _BUCKET.fullmatch(bucket) or not _LINE.fullmatch(prefix):
             raise ValueError("it needs a bucket and a prefix")
         if parts.query or parts.fragment or not all(_is_name(each) for each in prefix.split("/")):
             raise ValueError("its prefix holds a part that cannot be a name")
-        return cls(parts.scheme, parts.netloc, prefix)
+        return cls(parts.scheme, bucket, prefix, host)
+
+    @property
+    def account(self) -> str | None:
+        """The account of Azure's store; None if the address names none."""
+        found = _ACCOUNT.fullmatch(self.host)
+        return found and found[1]
 
     def __truediv__(self, name: str) -> StoreAddress:
         return replace(self, prefix=f"{self.prefix}/{name}")
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.bucket}/{self.prefix}"
+        at = f"@{self.host}" if self.host else ""
+        return f"{self.scheme}://{self.bucket}{at}/{self.prefix}"
 
 
 def is_address(text: str) -> bool:

@@ -11,8 +11,8 @@ from acquatop.answer.sinks.durable import make_folder, write_files
 from acquatop.errors import EnvironmentProblem
 from connectors.object_store.address import StoreAddress
 from connectors.object_store.contract import ObjectStore, StoreError
+from connectors.object_store.opening import open_objects
 from connectors.object_store.patient import PatientObjects
-from connectors.object_store.s3 import open_objects
 
 FilePlace = Path | StoreAddress
 """Place of a folder of files."""

@@ -19,7 +19,7 @@ from acquatop.answer.sinks.results_tsv import results_tsv_sink
 from acquatop.answer.sinks.stdout import StdoutSink
 from acquatop.answer.sinks.turtle import turtle_sink
 from acquatop.errors import UserError
-from connectors.object_store.address import StoreAddress, is_address
+from connectors.object_store.address import FORMS, StoreAddress, is_address
 from replica.http.auth import Secret
 from rspql.diagnostics import nearest
 
@@ -81,7 +81,7 @@ def _open_path(kind: str, place: str) -> Sink:
     except ValueError as error:
         raise UserError(
             f"answers cannot go to {kind}:{place.partition('?')[0]}: {error}\n"
-            f"  hint: write {kind}:{what} or {kind}:s3://BUCKET/PREFIX"
+            f"  hint: write {kind}:{what} or {kind}: with {FORMS}"
         ) from None
 
 

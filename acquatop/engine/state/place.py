@@ -13,12 +13,12 @@ from acquatop.engine.state.folder import Folder
 from acquatop.engine.state.objects.lease import SECONDS, LeaseTiming
 from acquatop.engine.state.objects.state import ObjectState
 from acquatop.errors import EnvironmentProblem, UserError
-from connectors.object_store.address import StoreAddress, is_address
-from connectors.object_store.contract import StoreError
-from connectors.object_store.patient import PatientObjects
-from connectors.object_store.s3 import open_objects
+from connectors.object_store.address import FORMS, StoreAddress, is_address
+from connectors.object_store.contract import ObjectStore, StoreError
+from connectors.object_store.opening import open_objects
+from connectors.object_store.patient import PATIENCE, PatientObjects
 
-_FORM = "s3://BUCKET/PREFIX, or a folder"
+_FORM = f"{FORMS}, or a folder"
 _SHORTEST, _LONGEST = 1, 3600
 _LEASE = "lease"
 _BRIEFLY = 5.0
@@ -54,9 +54,9 @@ def state_place(text: str | StatePlace) -> StatePlace:
     (PosixPath('states/one'), 's3://bucket/one')
     >>> state_place("hdfs://host/one")
     Traceback (most recent call last):
-    acquatop.errors.UserError: hdfs://host/one cannot hold a state: hdfs:// cannot be used: only
-    s3:// was tried
-      hint: name s3://BUCKET/PREFIX, or a folder
+    acquatop.errors.UserError: hdfs://host/one cannot hold a state: hdfs:// cannot be used: it has
+    no writes under conditions
+      hint: name s3://BUCKET/PREFIX or az://CONTAINER/PREFIX, or a folder
     """
     if not isinstance(text, str):
         return text
@@ -77,17 +77,21 @@ def open_state(
     """Open the state at a place, for this engine alone."""
     if isinstance(place, Path):
         return StateDirectory.open(place, manifest, folder=folder)
-    try:
-        store = open_objects(place.address)
-    except StoreError as error:
-        raise EnvironmentProblem(str(error)) from error
     return ObjectState.open(
-        PatientObjects(store, str(place)),
+        open_store(place),
         place,
         manifest,
         timing=LeaseTiming(place.lease_seconds),
-        brief=PatientObjects(store, str(place), patience=_BRIEFLY),
+        brief=open_store(place, patience=_BRIEFLY),
     )
+
+
+def open_store(place: RemotePlace, *, patience: float = PATIENCE) -> ObjectStore:
+    """Return the objects at a place; for so many seconds a request is made again and again."""
+    try:
+        return PatientObjects(open_objects(place.address), str(place), patience=patience)
+    except StoreError as error:
+        raise EnvironmentProblem(str(error)) from error
 
 
 def _lease_seconds(options: str) -> float:

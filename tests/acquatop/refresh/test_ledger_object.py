@@ -8,7 +8,7 @@ import pytest
 
 from acquatop.refresh.ledger_object import NAME, LedgerObject
 from connectors.object_store.contract import ObjectStore
-from connectors.object_store.s3 import S3Objects
+from connectors.object_store.opening import open_objects
 from replica.clocks import MachineClock
 from replica.spending.ledger import LedgerError, Mark
 from replica.spending.ledger_elsewhere import LedgerElsewhere
@@ -19,13 +19,15 @@ from tests.support.s3.running import new_place
 PLACE = "s3://bucket/spending"
 
 
-@pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.server)])
+@pytest.fixture(
+    params=["memory", *(pytest.param(each, marks=pytest.mark.server) for each in ("s3", "az"))]
+)
 def objects(request: pytest.FixtureRequest) -> Iterator[ObjectStore]:
     if request.param == "memory":
         yield InMemory()
     else:
-        request.getfixturevalue("s3")
-        yield S3Objects(new_place().address)
+        request.getfixturevalue(request.param)
+        yield open_objects(new_place(scheme=request.param).address)
 
 
 def opened(objects: ObjectStore, boot: str = "this") -> LedgerElsewhere:

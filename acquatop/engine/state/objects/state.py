@@ -250,6 +250,5 @@ def _explained(place: object, doing: str) -> Iterator[None]:
         raise EnvironmentProblem(
             f"cannot {doing}: {error}\n"
             "  hint: see that the bucket exists, that the keys in the environment may read, write, "
-            "list and remove there, and that AWS_ENDPOINT_URL and AWS_REGION are right; what was "
-            "saved before is whole"
+            "list and remove there, and that its server is right; what was saved before is whole"
         ) from error

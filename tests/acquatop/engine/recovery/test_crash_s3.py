@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from acquatop.errors import UserError
-from connectors.object_store.s3 import S3Objects
+from connectors.object_store.opening import open_objects
 from tests.support.crash import child
 from tests.support.crash.life import Life, content
 from tests.support.crash.trial import LivesOn, Trial
@@ -63,16 +63,22 @@ class World:
 
 
 @pytest.fixture
-def world(s3: int) -> Iterator[World]:
-    with People() as people, quick_folder() as folder, proxied(s3) as proxy:
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    scheme = getattr(request, "param", "s3")
+    port = request.getfixturevalue(scheme)
+    with People() as people, quick_folder() as folder, proxied(port) as proxy:
         catalog = write_world(folder, people.url, events=90)
         trial = Trial(Life(catalog, folder / "state", folder / "out", queries(*SOME)), people)
         trial.uninterrupted()
-        trial.life = replace(trial.life, state=new_place(), out=new_place())
-        yield World(trial, proxy, s3)
+        trial.life = replace(
+            trial.life, state=new_place(scheme=scheme), out=new_place(scheme=scheme)
+        )
+        yield World(trial, proxy, port)
 
 
 @THOROUGH
+@pytest.mark.server
+@pytest.mark.parametrize("world", ["s3", "az"], indirect=True)
 def test_a_killed_driver_goes_on_elsewhere(world: World) -> None:
     """The bytes are those of a life on a local disk that was not killed; nobody is asked twice."""
     random = Random(7)
@@ -88,6 +94,24 @@ def test_a_killed_driver_goes_on_elsewhere(world: World) -> None:
     assert world.trial.run("elsewhere", ways, world.to_its_end) == len(ways)
     assert world.trial.failures == []
     assert world.trial.verdict.judged["exact"] > 9
+
+
+@THOROUGH
+def test_keys_of_executors_go_on_elsewhere(s3: int) -> None:
+    with People() as people, quick_folder() as folder, proxied(s3) as proxy:
+        catalog = write_world(folder, people.url, events=90)
+        trial = Trial(Life(catalog, folder / "state", folder / "out", queries("counts")), people)
+        trial.uninterrupted()
+        kept = 'arrivals = "distinct"\nkeys = "executors"\nbuckets = 3'
+        catalog.write_text(catalog.read_text().replace('arrivals = "distinct"', kept, 1))
+        trial.life = replace(trial.life, state=new_place(), out=new_place())
+        world = World(trial, proxy, s3)
+        ways = [
+            (f"{part} {nth}", world.killed_at(part, nth, first=first))
+            for part, nth, first in (("keys_", 4, True), ("record-", 5, False), ("keys_", 1, False))
+        ]
+        assert trial.run("elsewhere", ways, world.to_its_end) == len(ways)
+        assert trial.failures == []
 
 
 @THOROUGH
@@ -107,7 +131,7 @@ def test_an_engine_that_wakes_up_too_late_writes_nothing(
         with pointing_to(world.port):
             assert not child.end_of(world.start(life), [], [])
             records, answers = held(life.state.address), content(life.out)
-            S3Objects(life.out.address).remove(held(life.out.address))
+            open_objects(life.out.address).remove(held(life.out.address))
         strike.release()
         process[0].send_signal(signal.SIGCONT)
         _, said = process[0].communicate()

@@ -12,8 +12,8 @@ from acquatop.engine.state.objects.lease import Lease, LeaseTiming
 from acquatop.engine.state.objects.state import ObjectState
 from acquatop.errors import EnvironmentProblem, UserError
 from connectors.object_store.contract import ObjectStore, StoreUnavailableError
+from connectors.object_store.opening import open_objects
 from connectors.object_store.patient import PatientObjects
-from connectors.object_store.s3 import S3Objects
 from tests.support.s3.in_memory import Careless, InMemory, Lossy
 from tests.support.s3.running import new_place
 
@@ -38,13 +38,15 @@ class Clock:
         return LeaseTiming(3600, clock=lambda: self.now, pause=self.pause)
 
 
-@pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.server)])
+@pytest.fixture(
+    params=["memory", *(pytest.param(each, marks=pytest.mark.server) for each in ("s3", "az"))]
+)
 def objects(request: pytest.FixtureRequest) -> Iterator[ObjectStore]:
     if request.param == "memory":
         yield InMemory()
     else:
-        request.getfixturevalue("s3")
-        yield S3Objects(new_place().address)
+        request.getfixturevalue(request.param)
+        yield open_objects(new_place(scheme=request.param).address)
 
 
 def opened(
