@@ -142,7 +142,7 @@ class Engine:
             self._runtime.map,
             self._folders.folder,
             durable=durable,
-            has_executors=lambda: self._folders.may_be_shared and self._runtime.has_executors,
+            has_executors=lambda: self._runtime.has_executors,
             limits=catalog.evaluation,
             open_sparql=around.open_sparql,
         )
@@ -243,6 +243,12 @@ class Engine:
     def waiting(self) -> Mapping[str, Waiting]:
         """Return the thing that each running query waits for now, by name. Any thread may ask."""
         return self._board.now()
+
+    def check_state(self) -> None:
+        """Raise an error if nothing can be kept any more: something has failed, or another engine
+        has the state.
+        """
+        self._committer.check()
 
     # Shutdown -------------------------------------------------------------------------------------
 

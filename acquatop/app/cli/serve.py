@@ -19,8 +19,10 @@ from acquatop.app.cli.unusable import Unusable
 from acquatop.app.watch.address import ListenAddress
 
 if TYPE_CHECKING:
+    from acquatop.app.serve.registrations import Registrations
     from acquatop.app.serve.service import QueryService
     from acquatop.app.watch.log import Log
+    from acquatop.engine.state.place import StatePlace
 
 ADDRESS = ListenAddress("127.0.0.1", 8322)
 
@@ -65,7 +67,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--state",
         metavar="PLACE",
-        help="a folder, in which to keep queries, and what they need to go on",
+        help="where to keep queries, and what they need to go on: a folder, or s3://BUCKET/PREFIX",
     )
     parser.add_argument(
         "--queries", type=positive, default=200, metavar="N", help="so many at most (%(default)s)"
@@ -123,6 +125,7 @@ def _need_packages() -> None:
 def _serve(
     options: argparse.Namespace, log: Log | None, unusable: Unusable, made: ExitStack
 ) -> None:
+    from acquatop.app.cli.lost_state import LostState
     from acquatop.app.cli.progress import LoadingProgress
     from acquatop.app.cli.shutdown import Shutdown
     from acquatop.app.cli.waiting_report import WaitingReport
@@ -130,21 +133,23 @@ def _serve(
     from acquatop.app.serve.guard import token_from
     from acquatop.app.serve.http_metrics import Meters
     from acquatop.app.serve.limits import Limits
-    from acquatop.app.serve.registrations import InFolder
     from acquatop.app.serve.server import Server
     from acquatop.app.serve.service import QueryService
     from acquatop.app.watch.prometheus import Metrics
     from acquatop.engine.engine import Engine
     from acquatop.engine.observer import Observer, Several
+    from acquatop.engine.state.place import RemotePlace, state_place
 
-    state = _folder(options.state)
+    place = None if options.state is None else state_place(options.state)
     limits = Limits(queries=options.queries, answers=options.answers).with_texts(options.limit)
     allow_files(limits.connections)
     metrics, progress, settings = Metrics(), LoadingProgress(), spark_settings(options)
     waiting = made.enter_context(
         WaitingReport(only_trouble=True, silent=options.log == "-", log=log)
     )
+    lost = LostState()
     watching: list[Observer] = [metrics, waiting, *([] if log is None else [log])]
+    watching += [lost] if isinstance(place, RemotePlace) else []
 
     def make_engine(ending: Observer) -> Engine:
         engine = Engine(
@@ -153,16 +158,17 @@ def _serve(
             spark=settings,
             progress=progress,
             observer=Several([*watching, ending]),
-            state=state and state / "engine",
+            state=place and place / "engine",
             autostart=False,
         )
         metrics.watch(engine.waiting)
+        lost.watch(engine)
         waiting.watch(engine)
         return engine
 
     service = QueryService(
         make_engine,
-        registrations=None if state is None else InFolder(state / "queries"),
+        registrations=_registrations(place),
         limits=limits,
         intake=unusable.intake,
     )
@@ -195,21 +201,22 @@ def _serve(
                 url=server.url,
             )
         tell(f"serving {len(service.queries())} queries at {server.url}; Ctrl-C ends it")
+        lost.then(ending.end)
         server.wait()
+    lost.raise_error()
 
 
-def _folder(text: str | None) -> Path | None:
-    """Return the folder of the state; raises :class:`UserError` for a place elsewhere."""
-    from acquatop.engine.state.place import state_place
-    from acquatop.errors import UserError
+def _registrations(place: StatePlace | None) -> Registrations | None:
+    """Return the storage of registered queries at the state's place; None to keep nothing."""
+    from acquatop.app.serve.registrations import InFolder
+    from acquatop.app.serve.registrations_in_store import InStore
+    from acquatop.engine.state.place import open_store
 
-    place = None if text is None else state_place(text)
-    if place is None or isinstance(place, Path):
-        return place
-    raise UserError(
-        f"acquatop serve keeps its queries in a folder, not at {place}\n"
-        "  hint: name a folder on a local disk, or run the queries by acquatop run"
-    )
+    if place is None:
+        return None
+    if isinstance(place, Path):
+        return InFolder(place / "queries")
+    return InStore(open_store(place / "queries"), place / "queries")
 
 
 def _begin(service: QueryService, files: Sequence[str]) -> list[str]:

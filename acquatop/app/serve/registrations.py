@@ -35,6 +35,9 @@ class Registrations(Protocol):
     def read(self) -> list[QueryRegistration]:
         """Return all, in the order of registration."""
 
+    def claim(self) -> None:
+        """Keep others from changing what was read; called once the engine holds its state."""
+
     def write(self, registration: QueryRegistration) -> None:
         """Store one, replacing one with the same id; it is durable on return."""
 
@@ -48,6 +51,9 @@ class InMemory:
     def read(self) -> list[QueryRegistration]:
         """Return nothing."""
         return []
+
+    def claim(self) -> None:
+        """Do nothing."""
 
     def write(self, registration: QueryRegistration) -> None:
         """Do nothing."""
@@ -83,6 +89,9 @@ class InFolder:
                 "  hint: put the file back from a copy, or remove it; the query can be "
                 "registered again"
             ) from None
+
+    def claim(self) -> None:
+        """Do nothing: the lock of the state directory keeps others out."""
 
     def write(self, registration: QueryRegistration) -> None:
         """Write its file: O(length of its text), two syncs of the disk."""

@@ -202,6 +202,7 @@ class QueryService:
             for registration in self._registrations.read():
                 self._take_up(registration)
             self._engine.start()
+            self._registrations.claim()
             self.is_ready = True
 
     def _take_up(self, registration: QueryRegistration) -> None:

@@ -83,8 +83,8 @@ def test_a_run_in_a_bucket_and_one_too_many(
         (f"s3://{BUCKET}/", [], 2, "it needs a bucket and a prefix"),
         (f"s3://key:xyzzy@{BUCKET}/x", [], 2, "an address holds no key and no password"),
         (f"s3://{BUCKET}/x?lease=soon", [], 2, "such as lease=15s"),
-        ("hdfs://name/state", [], 2, "only s3:// was tried"),
-        ("state", ["--to", "csv:gs://bucket/x"], 2, "write csv:FOLDER or csv:s3://BUCKET/PREFIX"),
+        ("hdfs://name/state", [], 2, "it has no writes under conditions"),
+        ("state", ["--to", "csv:gs://bucket/x"], 2, "csv: with s3://BUCKET/PREFIX"),
     ],
 )
 def test_a_place_that_cannot_be_used_is_said_with_a_remedy(
@@ -105,13 +105,6 @@ def test_without_keys_nobody_is_asked(
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
     assert run("s3://bucket/state") == 1
     assert "there are no keys for s3://bucket/state" in capfd.readouterr().err
-
-
-def test_the_service_keeps_its_queries_in_a_folder(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["serve", "--catalog", "catalog.toml", "--state", "s3://bucket/state"]) == 2
-    assert "keeps its queries in a folder" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("s3")
