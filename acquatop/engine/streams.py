@@ -15,10 +15,8 @@ from acquatop.engine.persistence import EngineState
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_driver import StreamDriver
 from acquatop.engine.stream_settings import StreamSettings
-from acquatop.errors import UserError
 from acquatop.plan.bind import Bound
 from acquatop.runtime import Resume
-from connectors.registry import SPARK
 
 
 class StreamTable:
@@ -99,8 +97,8 @@ class StreamTable:
         operator = driver.stream
         resume = None
         if self._state is not None:
-            _check_notes(operator, self._state)
-            resume = Resume(self._state.folder(operator.iri), operator.position)
+            folder = self._state.folder(operator.iri)
+            resume = Resume(folder, operator.position, moves=self._state.is_remote)
         carrier = self._runtime.carry(
             operator.stream, driver, until_end=not self._settings.live, resume=resume
         )
@@ -121,13 +119,3 @@ class StreamTable:
     def clear(self) -> None:
         """Forget all streams."""
         self._drivers.clear()
-
-
-def _check_notes(stream: StreamOperator, state: EngineState) -> None:
-    """Raise :class:`UserError` if a source's own notes would stay on this machine."""
-    if state.is_remote and stream.stream.connector == SPARK.name:
-        raise UserError(
-            f"<{stream.iri}> is read by a source of Spark's own, whose notes are files of this "
-            f"machine: an engine could not go on elsewhere from {state.place}\n"
-            "  hint: name a folder as the state, or read the stream by a connector of AcquaTop"
-        )

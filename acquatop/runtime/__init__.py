@@ -141,10 +141,14 @@ class Carrier(Protocol):
 
 @dataclass(frozen=True)
 class Resume:
-    """Point to resume a stream from: a position, and the folder with the carrier's own data."""
+    """Point to resume a stream from: a position, and the folder with the carrier's own data.
+
+    With ``moves`` the folder ends with this process: all that is needed has to be in the position.
+    """
 
     folder: Path
     position: Position | None = None
+    moves: bool = False
 
 
 class Runtime(Protocol):

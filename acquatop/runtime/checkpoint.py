@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import tempfile
 import uuid
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ from acquatop.errors import EnvironmentProblem
 from acquatop.runtime import Position
 
 _UNFINISHED, _FINISHED = "acquatop-unfinished-", "acquatop-checkpoint-"
-_SOURCES = "sources"
+SOURCES = "sources"
+"""Name of the folder with the sources' own notes, and of their copy in a position."""
 _COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 
 
@@ -30,7 +33,8 @@ class Checkpoint:
 
     A source with offsets that are valid only together with its own notes ``repeats`` the batch that
     was under way. Spark's note on that batch is copied as well, so that the batch comes again
-    unchanged.
+    unchanged. If the position contains the sources' notes, they are those of its last batch, and no
+    folder before counts.
     """
 
     def __init__(
@@ -42,7 +46,10 @@ class Checkpoint:
             older = sorted(place.iterdir(), key=_began) if place is not None else []
             self.path = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=place))
             if position is not None:
-                self._take_over(older, repeats)
+                if SOURCES in position:
+                    self._unpack(position[SOURCES])
+                else:
+                    self._take_over(older, repeats)
                 self._note("metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
                 # Spark reads the note on the batch before as well. Its content does not affect the
                 # next batch.
@@ -67,6 +74,25 @@ class Checkpoint:
         except OSError as error:
             raise EnvironmentProblem(f"Spark's checkpoint cannot be read: {error}") from error
 
+    def sources(self) -> str:
+        """Return the sources' own notes, packed. O(their size)."""
+        place = self.path / SOURCES
+        files = sorted(file for file in place.rglob("*") if file.is_file())
+        notes = {
+            file.relative_to(place).as_posix(): file.read_text("utf-8", "surrogateescape")
+            for file in files
+            if not file.name.startswith(".")
+        }
+        packed = zlib.compress(json.dumps(notes).encode("ascii"))
+        return base64.b64encode(packed).decode("ascii")
+
+    def _unpack(self, sources: str) -> None:
+        notes = json.loads(zlib.decompress(base64.b64decode(sources)))
+        for name, text in notes.items():
+            file = self.path / SOURCES / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8", "surrogateescape")
+
     def has_state(self) -> bool:
         """Return True if operators of Spark keep state there."""
         return (self.path / "state").exists()
@@ -84,9 +110,7 @@ class Checkpoint:
         # before it does, so their notes are copied last. Files that it is still writing have hidden
         # names.
         under_way = _note_in(before, self.last + 1) if repeats else None
-        shutil.copytree(
-            before / _SOURCES, self.path / _SOURCES, ignore=shutil.ignore_patterns(".*")
-        )
+        shutil.copytree(before / SOURCES, self.path / SOURCES, ignore=shutil.ignore_patterns(".*"))
         if under_way is not None:
             self._note(f"offsets/{self.last + 1}", under_way)
 
@@ -103,7 +127,7 @@ def _began(folder: Path) -> int:
 def _newest_with_sources(folders: Sequence[Path]) -> Path | None:
     """Return the newest complete folder with notes of sources."""
     whole = (folder for folder in reversed(folders) if folder.name.startswith(_FINISHED))
-    return next((folder for folder in whole if (folder / _SOURCES).is_dir()), None)
+    return next((folder for folder in whole if (folder / SOURCES).is_dir()), None)
 
 
 def _note_in(folder: Path, batch: int) -> str | None:

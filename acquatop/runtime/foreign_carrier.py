@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from acquatop.errors import UserError
 from acquatop.ingest.reduce.contract import Part
 from acquatop.runtime import Position
+from acquatop.runtime.checkpoint import SOURCES
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
 from acquatop.runtime.stream_carrier import SparkCarrier
 
@@ -25,6 +26,10 @@ class ForeignCarrier(SparkCarrier):
     in the checkpoint when the stream ends. They are copied to the next checkpoint, together with
     Spark's note on the batch that was under way. So exactly the batches that were not kept come
     again, with the same numbers and the same rows.
+
+    Where these folders end with the process, as with a state in an object store, the position also
+    contains the source's notes up to that batch. Then nothing of the batch under way has been kept
+    or noted, and it may come again with other rows.
 
     Nothing is read ahead: as soon as Spark goes on, it tells the source that the last batch is
     done, and the source may remove it.
@@ -44,7 +49,8 @@ class ForeignCarrier(SparkCarrier):
         return rows_of(self._spark, self._stream)
 
     def _kept(self) -> dict[str, Any]:
-        return {}
+        # Spark has not begun to plan the next batch: the source has noted nothing of it.
+        return {SOURCES: self._checkpoint.sources()} if self._moves else {}
 
     def _reduced(self, rows: DataFrame, planned: str) -> tuple[str, list[list[Part]], float]:
         job = self._consumer.job()

@@ -106,6 +106,7 @@ class SparkCarrier:
         self._error: BaseException | None = None
         self._batch_lock = threading.Lock()
         self._is_durable = resume is not None
+        self._moves = resume is not None and resume.moves
         self._publications = Publications(self._spark.sparkContext.broadcast)
         position = None if resume is None else resume.position
         self._open(position)

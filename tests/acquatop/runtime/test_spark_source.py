@@ -16,10 +16,12 @@ from pyspark.sql import SparkSession
 from acquatop import Answer, Engine
 from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.catalog.catalog import Catalog
+from acquatop.engine.state.place import RemotePlace
 from acquatop.engine.stream_driver import StreamDriver
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.runtime import Batch
 from acquatop.runtime.checkpoint import Checkpoint, offset_in
+from tests.support.s3.running import new_place
 from tests.support.worlds import Event
 
 pytestmark = pytest.mark.spark
@@ -106,7 +108,10 @@ TAKE = StreamDriver.take
 
 
 def live(
-    folder: Path, state: str, spark: SparkSession, dies_at: tuple[str, int] | None = None
+    folder: Path,
+    state: str | RemotePlace,
+    spark: SparkSession,
+    dies_at: tuple[str, int] | None = None,
 ) -> Life:
     """Read all that there is, unless it dies before."""
     life = Life(dies_at)
@@ -114,7 +119,12 @@ def live(
     dying = nullcontext() if dies_at is None else pytest.raises(KilledError, match="killed")
     with (
         patch.object(StreamDriver, "take", lambda driver, batch: life.take(driver, batch)),
-        Engine(given, spark=spark, until_end=True, state=folder / state) as engine,
+        Engine(
+            given,
+            spark=spark,
+            until_end=True,
+            state=folder / state if isinstance(state, str) else state,
+        ) as engine,
         dying,
     ):
         query = engine.register(QUERY, sinks=[CallbackSink(life.give)])
@@ -123,20 +133,25 @@ def live(
     return life
 
 
+@pytest.mark.parametrize("is_remote", [False, True])
 def test_an_engine_that_dies_goes_on_with_the_batches_that_it_has_not_kept(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, is_remote: bool
 ) -> None:
+    """In an object store the next life finds nothing on its disk."""
+    if is_remote:
+        request.getfixturevalue("s3")
+    state: str | RemotePlace = new_place() if is_remote else "state"
     for number in range(6):
         write(tmp_path / "events", number, events_of(number))
     whole = live(tmp_path, "whole", spark)
     assert whole.batches == [(number, {"logOffset": number}) for number in range(6)]
     assert len(whole.answers) > 5
 
-    first = live(tmp_path, "state", spark, ("take", 3))
+    first = live(tmp_path, state, spark, ("take", 3))
     # The batch that was under way comes again as it was, without the file after it.
-    second = live(tmp_path, "state", spark, ("give", 2))
+    second = live(tmp_path, state, spark, ("give", 2))
     # That batch was kept, but its answers were not all given out: only they come again.
-    third = live(tmp_path, "state", spark)
+    third = live(tmp_path, state, spark)
     assert first.batches == whole.batches[:3]
     assert second.batches == whole.batches[2 : 2 + len(second.batches)]
     assert third.batches == whole.batches[2 + len(second.batches) :] != []
@@ -150,9 +165,9 @@ def test_an_engine_that_dies_goes_on_with_the_batches_that_it_has_not_kept(
     assert given == whole.answers
 
     # One that has come to its end goes on with what has been added since.
-    assert live(tmp_path, "state", spark).batches == []
+    assert live(tmp_path, state, spark).batches == []
     write(tmp_path / "events", 6, events_of(6))
-    assert live(tmp_path, "state", spark).batches == [(6, {"logOffset": 6})]
+    assert live(tmp_path, state, spark).batches == [(6, {"logOffset": 6})]
 
 
 def test_rows_in_columns_are_matched(spark: SparkSession) -> None:
