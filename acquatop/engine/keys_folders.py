@@ -7,22 +7,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from acquatop.engine.persistence import EngineState
+from connectors.object_store.address import StoreAddress
 
 
 class KeysFolders:
-    """Folders in the state directory, or in a temporary one without it."""
+    """Folders where the state is, or in a temporary one without it."""
 
     def __init__(self, state: EngineState | None) -> None:
         self._state = state
         self._scratch: TemporaryDirectory[str] | None = None
 
-    @property
-    def may_be_shared(self) -> bool:
-        """True if executors may see the folders: not if the state is in an object store."""
-        return self._state is None or not self._state.is_remote
-
-    def folder(self, key: str) -> Path:
-        """Return the folder for an evaluation's key."""
+    def folder(self, key: str) -> Path | StoreAddress:
+        """Return the folder for an evaluation's key, or its address in an object store."""
         if self._state is not None:
             return self._state.keys_folder(key)
         self._scratch = self._scratch or TemporaryDirectory(

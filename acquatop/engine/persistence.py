@@ -18,6 +18,7 @@ from acquatop.engine.state.contract import Recovered, StateStore
 from acquatop.engine.state.folder import Folder
 from acquatop.engine.state.place import RemotePlace, StatePlace, open_state
 from acquatop.errors import EnvironmentProblem, UserError
+from connectors.object_store.address import StoreAddress
 
 _JOURNAL_BYTES = 64 << 20
 """Length of the journal from which on a snapshot is written: reading it bounds a restart."""
@@ -136,16 +137,13 @@ class EngineState:
         assert self._directory is not None
         return self._directory.folder("stream_" + hashlib.sha256(stream.encode()).hexdigest()[:16])
 
-    def keys_folder(self, key: str) -> Path:
-        """Return the folder for the executors' data on a slot's keys."""
+    def keys_folder(self, key: str) -> Path | StoreAddress:
+        """Return the folder, or the address, for the executors' data on a slot's keys."""
         assert self._directory is not None
-        if self.is_remote:
-            raise UserError(
-                f"keys cannot be left to executors with a state in {self.place}: their files are "
-                "a part of the state, and executors need a folder that all share\n"
-                '  hint: leave keys = "executors" out, or name a folder that all share as the state'
-            )
-        return self._directory.folder("keys_" + hashlib.sha256(key.encode()).hexdigest()[:16])
+        name = "keys_" + hashlib.sha256(key.encode()).hexdigest()[:16]
+        if isinstance(self.place, RemotePlace):
+            return self.place.address / name
+        return self._directory.folder(name)
 
     # Writing --------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from acquatop.query.sparql.engine import EngineFunction, SparqlEngine
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.query.sparql.worker_engine import WorkerEngine
 from acquatop.refresh.open_replicas import Replicas
+from connectors.object_store.address import StoreAddress
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import RankerRegistry
@@ -60,7 +61,7 @@ class Resources:
     clock: Clock
     rankers: RankerRegistry
     run_tasks: RunTasks
-    keys_folder: Callable[[str], Path]
+    keys_folder: Callable[[str], Path | StoreAddress]
     durable: bool
     has_executors: Callable[[], bool] = _none
     limits: EvaluationLimits = DEFAULT_LIMITS

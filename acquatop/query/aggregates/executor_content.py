@@ -241,7 +241,7 @@ class ExecutorAggregates:
             raise EnvironmentProblem(
                 f"{self._folder.path}: the keys that executors keep cannot be read or written: "
                 f"{problem}\n"
-                "  hint: every executor and the driver must see this folder and write to it, "
+                "  hint: every executor and the driver must reach this place and write to it, "
                 "and nobody else may remove files from it"
             )
         for bucket, each in zip(buckets, found, strict=True):
@@ -303,6 +303,7 @@ class ExecutorAggregates:
             self._values.close()
         if not self._folder.durable:
             self._folder.remove(list(self._uses))
+        self._folder.forget_copies()
 
     # Progress of time -----------------------------------------------------------------------------
 

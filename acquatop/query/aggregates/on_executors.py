@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.executor_content import ExecutorAggregates, RunTasks
+from connectors.object_store.address import StoreAddress
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
 
@@ -19,23 +21,29 @@ _MOST_ASKED = 1_000
 def scattered_content(
     bound: BoundQuery,
     maintainer: Maintainer[ReplicaStore] | None,
-    folder: Path,
+    place: Path | StoreAddress,
     run: RunTasks,
     *,
     durable: bool,
     hashes: IdentityHash | None = None,
 ) -> ExecutorAggregates:
-    """Return the content that keeps a query's aggregates in a folder; make the folder if needed."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Return the content that keeps a query's aggregates at a place; make a folder if needed."""
     items = 0 if bound.service is None else bound.service.refresh.budget.items
     return ExecutorAggregates(
         aggregate_columns(bound),
         None if maintainer is None else maintainer.store,
-        # Executors have working folders of their own.
-        ChunkFolder(str(folder.absolute()), durable),
+        _folder(place, durable),
         run,
         buckets=bound.stream.buckets,
         # Twice as many as can be asked for: some may be under way already.
         asked=min(2 * items, _MOST_ASKED),
         hashes=hashes,
     )
+
+
+def _folder(place: Path | StoreAddress, durable: bool) -> ChunkFolder:
+    if not isinstance(place, Path):
+        return ChunkFolder(str(place), durable, uuid4().bytes)
+    place.mkdir(parents=True, exist_ok=True)
+    # Executors have working folders of their own.
+    return ChunkFolder(str(place.absolute()), durable)

@@ -34,6 +34,7 @@ from rspql.diagnostics import QueryError
 from tests.support.disks import quick_folder
 from tests.support.queries.aggregated import CATALOG, SPAN, Post, Shape, decoded, plain, shapes
 from tests.support.queries.twins import Twins
+from tests.support.s3.running import held, new_place
 from tests.support.worlds import STREAM, with_optional
 
 
@@ -283,6 +284,23 @@ def test_an_engine_with_a_state_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(list(kept.iterdir())) <= 2
     with pytest.raises(UserError, match="cannot go on"):
         canonical(tmp_path, "driver", runtime="local", state=state)
+
+
+@pytest.mark.usefixtures("s3")
+def test_keys_are_kept_with_a_state_in_an_object_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = write(tmp_path, monkeypatch)
+    right = canonical(tmp_path, "driver", runtime="local")
+    kept, moved = new_place(), new_place()
+    assert canonical(tmp_path, "executors", runtime="local", state=kept) == right
+    monkeypatch.setattr(moving, "MOST_KEYS", 3)
+    assert canonical(tmp_path, "auto", runtime=Beside(), state=moved) == right
+    for place in (kept, moved):
+        names = [name for name in held(place.address) if name.startswith("keys_")]
+        assert 0 < len(names) <= 2
+    assert canonical(tmp_path, "executors", runtime="local", state=kept)
+    assert list(scratch.iterdir()) == []
 
 
 class Beside(LocalRuntime):
