@@ -1,4 +1,4 @@
-"""What differs between providers of object stores."""
+"""Differences between providers of object stores."""
 
 from __future__ import annotations
 
