@@ -53,6 +53,9 @@ class Matcher:
     twice.
     """
 
+    combines = False
+    """True if several records may make a solution together."""
+
     def __init__(self, plan: TopKPlan, mapping: RecordDecoder, *, arrivals: str) -> None:
         self._mapping = mapping
         self._arrivals = arrivals
@@ -81,22 +84,11 @@ class Matcher:
         if len(subjects) > 1:
             message = "the patterns in a WINDOW must share their subject: a record has only one"
             found.append(Diagnostic("unsupported", message, self._pattern[-1].span))
-        if len(self._pattern) > 1 and self._arrivals == "all":
-            message = "more than one pattern in a WINDOW needs a stream whose latest arrivals count"
-            hint = 'set arrivals = "latest" (or "distinct") for the stream in the catalog'
-            found.append(Diagnostic("unsupported", message, self._pattern[-1].span, hint))
         objects = [
             triple.object.name
             for triple in self._pattern
             if isinstance(triple.object, ast.Variable)
         ]
-        names = [
-            *objects,
-            *(subject.name for subject in subjects if isinstance(subject, ast.Variable)),
-        ]
-        for name in {name for name in names if names.count(name) > 1}:
-            message = f"?{name} stands twice in the WINDOW pattern, which is not supported yet"
-            found.append(Diagnostic("unsupported", message, self._pattern[0].span))
         for triple in self._pattern:
             self._check_triple(triple, found)
         if self._key in objects and self.datatype(self._key) == XSD_DOUBLE:
@@ -287,25 +279,41 @@ class Matcher:
 
     def _holds(self, triple: ast.TriplePattern, records: pa.RecordBatch) -> pa.BooleanArray:
         """Return a mask of the records with a triple that a pattern matches."""
-        assert isinstance(triple.predicate, ast.Iri), "check lets only IRIs pass"
-        values = records.column(self._mapping.column(triple.predicate.value))
+        values = records.column(self._column(triple))
         if isinstance(triple.object, ast.Variable):
-            return pc.is_valid(values)
-        datatype = self._mapping.properties[triple.predicate.value].datatype
+            return self._is_bound(triple, triple.object.name, records)
         each = coded(values)
-        same = pc.equal(terms_of(each.dictionary, datatype), _constant(triple.object))
+        same = pc.equal(terms_of(each.dictionary, self._datatype(triple)), _constant(triple.object))
         return same.take(each.indices)
+
+    def _is_bound(
+        self, triple: ast.TriplePattern, variable: str, records: pa.RecordBatch
+    ) -> pa.BooleanArray:
+        """Return a mask of the records with a value for a variable, the same wherever it stands."""
+        values = records.column(self._column(triple))
+        if self.is_subject(variable):
+            others = records.column(SUBJECT)
+        elif triple == self._triple(variable):
+            return pc.is_valid(values)
+        else:
+            first = self._triple(variable)
+            others = terms_of(records.column(self._column(first)), self._datatype(first))
+        return pc.equal(plain(terms_of(values, self._datatype(triple))), plain(others))
 
     def _values(self, variable: str, records: pa.RecordBatch) -> pa.Array:
         """Return the record column that a variable is bound to."""
-        return records.column(self._mapping.column(self._predicate(variable)))
+        return records.column(self._column(self._triple(variable)))
 
-    def _predicate(self, variable: str) -> str:
-        return next(
-            triple.predicate.value
-            for triple in self._pattern
-            if triple.object == ast.Variable(variable) and isinstance(triple.predicate, ast.Iri)
-        )
+    def _triple(self, variable: str) -> ast.TriplePattern:
+        """Return the first pattern with a variable as its object."""
+        return next(each for each in self._pattern if each.object == ast.Variable(variable))
+
+    def _column(self, triple: ast.TriplePattern) -> str:
+        """Return the name of the records' column with the objects of a pattern."""
+        return self._mapping.column(predicate_of(triple))
+
+    def _datatype(self, triple: ast.TriplePattern) -> str:
+        return self._mapping.properties[predicate_of(triple)].datatype
 
     def is_subject(self, variable: str) -> bool:
         """Return True if a variable is the pattern's subject."""
@@ -316,7 +324,7 @@ class Matcher:
         """Names of the records' columns from which solutions are made."""
         key = () if self._key is None else (self._key,)
         names = [
-            self._mapping.column(self._predicate(name))
+            self._column(self._triple(name))
             for name in (*self._variables, *self._numbers, *key)
             if not self.is_subject(name)
         ]
@@ -420,6 +428,12 @@ class Found:
             return np.full(len(self), np.nan)
         numbers = numbers_of(self._matcher._values(variable, self._records))
         return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def predicate_of(triple: ast.TriplePattern) -> str:
+    """Return the IRI of a pattern's predicate."""
+    assert isinstance(triple.predicate, ast.Iri), "check lets only IRIs pass"
+    return triple.predicate.value
 
 
 def _aggregated(aggregate: Aggregation) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from acquatop.catalog.functions import function_problems, with_declared
 from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.remotes import SparqlSource
 from acquatop.catalog.vocabulary import Strategy
+from acquatop.ingest.combining import matcher_of
 from acquatop.ingest.match import Matcher, unknown_predicate
 from acquatop.plan.remote_query import star_of
 from acquatop.plan.strategy import Choice, HintError, Workload, choose
@@ -85,6 +86,7 @@ class BoundQuery:
             self.plan.aggregate is None
             and self.service is None
             and self.stream.arrivals != "latest"
+            and not self.matcher.combines
         )
 
     @property
@@ -397,7 +399,7 @@ def _bind_topk(
     service = _service(plan.service.iri, catalog, found) if plan.service else None
     if window is None or (plan.service and service is None):
         raise QueryError(found, text, file)
-    matcher = Matcher(plan, window.stream.mapping, arrivals=window.stream.arrivals)
+    matcher = matcher_of(plan, window.stream.mapping, arrivals=window.stream.arrivals)
     matcher.check(found)
     if plan.service and service:
         _check_records(service, plan.service.group, plan.join_variables[0], found)

@@ -8,12 +8,14 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from acquatop.ingest.combining import CombiningMatcher
 from acquatop.ingest.panes import Pane, PaneBuffer
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.pane_best import PaneRequest
 from acquatop.ingest.reduce.pane_pruning import PanePruning, PrunableTable
 from acquatop.ingest.reduce.solutions import Solutions, left_out_of, solutions_in
 from acquatop.plan.bind import BoundQuery
+from acquatop.query.combined_records import CombinedRecords
 from acquatop.query.ranking import TopKOperator
 from acquatop.topk.contract import IntArray
 from connectors.mapping import TIME
@@ -92,8 +94,9 @@ class Buffered:
 
     Solutions wait until their pane is complete. With ``prunes``, scores never change and the same
     solution has the same score: executors leave out what can be no result, and from time to time
-    the rest that waits is thinned out, too. Memory is O(solutions since the last close, and of the
-    lateness allowed), or O(k) for each of their panes, besides the content's own.
+    the rest that waits is thinned out, too. If several records make a solution together, records
+    wait (:mod:`acquatop.query.combined_records`). Memory is O(solutions since the last close, and
+    of the lateness allowed), or O(k) for each of their panes, besides the content's own.
     """
 
     def __init__(
@@ -112,6 +115,11 @@ class Buffered:
         self._requests: dict[str, PaneRequest] = {}
         self._numbers = bound.plan.score.stream_variables
         self._panes = PaneBuffer(bound.windows)
+        self._combined = (
+            CombinedRecords(bound.matcher, bound.windows)
+            if isinstance(bound.matcher, CombiningMatcher)
+            else None
+        )
         self._room = _THINNED_FROM
 
     def enrol(self, bound: BoundQuery) -> TopKOperator:
@@ -166,25 +174,31 @@ class Buffered:
     def complete(self, window: int) -> None:
         """Pass on the panes that end by the window's close."""
         for pane in self._panes.take_until(self._windows.bounds(window)[1]):
-            self._content.add_pane(pane)
-            for follower in self._followers:
-                follower.add_pane(pane)
+            for each in (pane,) if self._combined is None else self._combined.solutions(pane):
+                self._content.add_pane(each)
+                for follower in self._followers:
+                    follower.add_pane(each)
 
     def values_changed(self) -> None:
         """Forward the call."""
         self._content.values_changed()
 
     def open_from(self, window: int) -> None:
-        """Pass it on."""
+        """Release earlier records, and pass it on."""
+        if self._combined is not None:
+            self._combined.close_before(window)
         self._content.open_from(window)
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the parts of the state."""
-        return {_PANES: self._panes.snapshot(), **self._content.snapshot()}
+        combined = {} if self._combined is None else self._combined.snapshot()
+        return {_PANES: self._panes.snapshot(), **combined, **self._content.snapshot()}
 
     def resume(self, parts: Mapping[str, bytes]) -> None:
         """Restore the parts of a snapshot."""
         self._panes.resume(parts[_PANES])
+        if self._combined is not None:
+            self._combined.resume(parts)
         self._content.resume(parts)
 
     def snapshot_committed(self) -> None:

@@ -277,8 +277,6 @@ def _keys(matcher: Matcher, table: pa.Table) -> set[str]:
     """Return the join keys of a batch's good records."""
     good = table.filter(pc.is_null(table.column(BAD)))
     found = {
-        key
-        for batch in good.to_batches()
-        for key in matcher.match(batch).column("key").unique().to_pylist()
+        key for batch in good.to_batches() for key in matcher.find(batch).keys.unique().to_pylist()
     }
     return found - {None}

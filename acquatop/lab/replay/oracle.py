@@ -1,7 +1,7 @@
 """Right answer of every window, from its whole content and the remote's values at its close.
 
 It is independent of the engine: no state is kept between windows, nothing is pruned, no replica is
-used. Only decoding, matching of single records, and the score's arithmetic are shared.
+used. Only decoding, matching of records, and the score's arithmetic are shared.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column
 from acquatop.lab.replay.remote_history import RemoteState
 from acquatop.lab.replay.trace import Trace
+from acquatop.lab.replay.window_solutions import solutions_of
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from connectors.mapping import TIME
 from rspql.plan import AggregateColumn
@@ -61,7 +62,7 @@ class Oracle:
             if condition is None
             else vectorise_condition(condition, plan.score.functions, plan.score.datatypes)
         )
-        solutions = _newest_last(trace.bound.matcher.match(trace.records))
+        solutions, self._of_window = solutions_of(trace)
         self._times = np.asarray(solutions.column(TIME).to_numpy(), dtype=np.int64)
         self._identities, self._texts = _coded(solutions.column(IDENTITY))
         self._keys, key_texts = _coded(solutions.column(KEY))
@@ -91,7 +92,8 @@ class Oracle:
             windows, closes, self._trace.history.states(closes), strict=True
         ):
             opens_ms = closes_ms - bounds.width_ms
-            yield self._right(window, closes_ms, self._content(opens_ms, closes_ms), state)
+            content = self._content(self._of_window(window, opens_ms, closes_ms))
+            yield self._right(window, closes_ms, content, state)
 
     def _right(self, window: int, closes_ms: int, content: _Content, state: RemoteState) -> Right:
         remote = self._remote[content.keys]
@@ -113,9 +115,7 @@ class Oracle:
             merits[order],
         )
 
-    def _content(self, opens_ms: int, closes_ms: int) -> _Content:
-        begin, end = np.searchsorted(self._times, [opens_ms, closes_ms], side="right")
-        at = np.arange(begin, end)
+    def _content(self, at: IntArray) -> _Content:
         if self._trace.bound.matcher.arrivals != "distinct":
             # The last of an identity is the newest; in reverse order it comes first.
             _, firsts = np.unique(self._identities[at][::-1], return_index=True)
@@ -126,16 +126,6 @@ class Oracle:
         if aggregate is None:
             return _Content(self._identities[at], self._keys[at], self._times[at], numbers)
         return _grouped(aggregate.columns, self._keys[at], self._times[at], numbers)
-
-
-def _newest_last(solutions: pa.Table) -> pa.Table:
-    """Return solutions in time order; of equal times the one that replaces the others is last."""
-    terms = [name for name in solutions.column_names if name.startswith("?")]
-    # A missing term sorts before any other.
-    known = {name: pc.fill_null(solutions.column(name), "") for name in terms}
-    sortable = pa.table({TIME: solutions.column(TIME), **known, GONE: solutions.column(GONE)})
-    keys = [(TIME, "ascending"), *((name, "ascending") for name in terms), (GONE, "descending")]
-    return solutions.take(pc.sort_indices(sortable, sort_keys=keys))
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[IntArray, AnyArray]:

@@ -128,3 +128,34 @@ def test_the_smallest_scores_may_be_wanted(tmp_path: Path) -> None:
     greatest = right_answers(opened(tmp_path / "greatest"))
     smallest = right_answers(opened(tmp_path / "smallest", query=query(direction="ASC")))
     assert [[(user, -merit) for user, merit in found[::-1]] for found in smallest] == greatest
+
+
+def test_records_of_one_subject_make_solutions_together(tmp_path: Path) -> None:
+    stream = [(1, "ann", 1), (2, "bob", 5), (4, "ann", 3), (8, "bob", 5), (9, "ann", 1)]
+    asked = query().replace(":mentions ?mentions", ":mentions ?mentions, ?again")
+    trace = opened(tmp_path, stream=stream, query=asked, arrivals="all")
+    expected = []
+    for window in trace.windows():
+        opens, closes = trace.bound.windows.bounds(window)
+        inside = [row for row in stream if opens < row[0] <= closes]
+        now = {user: n for time, user, n in REMOTE if int(str(time)) <= closes}
+        said = {
+            "mentions": [(user, n) for _, user, n in inside],
+            "followers": list(now.items()),
+        }
+        quads = [
+            ox.Quad(
+                ox.NamedNode(f"{NS}user/{user}"),
+                ox.NamedNode(NS + name),
+                ox.Literal(int(str(value))),
+            )
+            for name, rows in said.items()
+            for user, value in rows
+        ]
+        text = (
+            f"SELECT ?user (2 * ?m + ?f AS ?score) {{ ?user <{NS}mentions> ?m, ?again ; "
+            f"<{NS}followers> ?f }}"
+        )
+        expected.append(sorted((score for _, score in solve(text, quads)), reverse=True))
+    assert max(map(len, expected)) == 5
+    assert [[merit for _, merit in each] for each in right_answers(trace)] == expected

@@ -33,7 +33,7 @@ STAR = "?user :mentions ?mentions . ?user :mentions ?again"
         (
             query_text().replace("?user :mentions ?mentions", STAR),
             catalog_text(arrivals="all"),
-            BoundWindowed,
+            BoundQuery,
         ),
         (
             query_text().replace("?user :mentions ?mentions", STAR),
