@@ -20,7 +20,11 @@ from examples.oxigraph import OxigraphServer
 from tests.support.markers import ProgramGuard, mark_by_fixtures
 from tests.support.s3.running import AZURITE, MISSING, azure_server, pointing_to, s3_server
 
-collect_ignore = ["support/s3/server.py"]
+collect_ignore = [
+    "support/newcomer/api.py",
+    "support/newcomer/mqtt_in_pyspark.py",
+    "support/s3/server.py",
+]
 """Programs that run with packages of their own."""
 
 settings.register_profile(
