@@ -10,13 +10,16 @@ import pyarrow.compute as pc
 
 from connectors.coded import coded
 from connectors.instants import EARLIEST_MS, LATEST_MS
+from connectors.scalars import SCALAR, is_list, lists_of, scalars_of
 
 _UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _BEYOND = 2.0**63
 
 
 def fitted(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return a column cast to 64-bit integers, doubles, texts or coded texts.
+    """Return a column cast to 64-bit integers, doubles, texts, coded texts or scalars.
+
+    A column of lists becomes one of lists of these.
 
     A value that does not fit becomes null. Instants and dates become milliseconds since the epoch;
     the finer part is cut off. Fractions are not integers, and only finite numbers are doubles.
@@ -27,6 +30,10 @@ def fitted(column: pa.Array, type_: pa.DataType) -> pa.Array:
     """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
+    if type_ == SCALAR:
+        return scalars_of(column)
+    if is_list(column):
+        return lists_of(column, fitted(column.flatten(), type_))
     if pa.types.is_dictionary(type_):
         return _coded(column, type_)
     if pa.types.is_dictionary(column.type):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +14,16 @@ from connectors.casts import fitted
 from connectors.coded import CODED
 from connectors.fields import FAULT, ROW, misfit
 from connectors.mapping import FieldMapping
+from connectors.scalars import SCALAR, is_list
 
 MISFIT = "_misfit"
 """Column in which a source names the value of a row that does not have the requested type."""
-COLUMN_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
+COLUMN_TYPES = {
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "scalar": SCALAR,
+}
 """Types that columns can be requested in, by their names in Spark."""
 TYPE_NAMES = {**{type_: name for name, type_ in COLUMN_TYPES.items()}, CODED: "string"}
 
@@ -59,24 +65,47 @@ class ColumnsMapping(FieldMapping):
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of rows; a missing column counts as nulls."""
-        columns, faults = fitted_columns(batch, self.types)
+        columns, faults = fitted_columns(batch, self.types, self.lists)
         rows = pa.array(np.arange(batch.num_rows, dtype=np.int32))
         return self.items(pa.table({**columns, FAULT: faults, ROW: rows}), batch)
 
 
 def fitted_columns(
-    batch: pa.RecordBatch | pa.Table, types: Mapping[str, pa.DataType]
+    batch: pa.RecordBatch | pa.Table,
+    types: Mapping[str, pa.DataType],
+    lists: Collection[str] | None = None,
 ) -> tuple[Mapping[str, pa.Array], pa.StringArray]:
-    """Return a batch's columns in the requested types, and the faults of rows with a misfit."""
+    """Return a batch's columns in the requested types, and the faults of rows with a misfit.
+
+    A list in another column than ``lists`` is a misfit; without ``lists`` any column may have some.
+    """
     faults = fitted(batch.column(MISFIT), pa.string()) if MISFIT in batch.schema.names else None
     faults = pa.nulls(batch.num_rows, pa.string()) if faults is None else faults
-    columns = {}
+    columns: dict[str, pa.Array] = {}
     for name, type_ in types.items():
         if name not in batch.schema.names:
             columns[name] = pa.nulls(batch.num_rows, type_)
             continue
-        columns[name] = fitted(batch.column(name), type_)
-        if columns[name].null_count != batch.column(name).null_count:
-            lost = pc.and_(pc.is_null(columns[name]), pc.is_valid(batch.column(name)))
+        found = columns[name] = fitted(batch.column(name), type_)
+        if is_list(found) and lists is not None and name not in lists:
+            found = columns[name] = pa.nulls(batch.num_rows, type_)
+        lost = _lost(found, batch.column(name))
+        if lost is not None:
             faults = pc.if_else(pc.and_(lost, pc.is_null(faults)), misfit(name, type_), faults)
     return columns, faults if isinstance(faults, pa.Array) else faults.combine_chunks()
+
+
+def _lost(found: pa.Array, column: pa.Array | pa.ChunkedArray) -> pa.BooleanArray | None:
+    """Return True for each row that has lost a value to the requested type; None if none has."""
+    if not is_list(found):
+        if found.null_count == column.null_count:
+            return None
+        return pc.and_(pc.is_null(found), pc.is_valid(column))
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    before, after = column.flatten(), found.flatten()
+    if before.null_count == after.null_count:
+        return None
+    lost = pc.and_(pc.is_null(after), pc.is_valid(before)).to_numpy(zero_copy_only=False)
+    rows = np.zeros(len(column), np.bool_)
+    rows[pc.list_parent_indices(column).to_numpy()[lost]] = True
+    return pa.array(rows)

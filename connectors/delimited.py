@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from connectors.fields import FAULT, NOT_UTF8, ROW, misfit
-from connectors.literals import finite_numbers, whole_numbers
 from connectors.mapping import FieldMapping
+from connectors.number_texts import finite_numbers, whole_numbers
+from connectors.scalars import BARE, SCALAR, scalars_of
 
 HEADER = "header"
 """Column in which a source gives the first line of a row's file."""
@@ -164,6 +165,8 @@ def _noted(faults: pa.StringArray, good: pa.BooleanArray, reason: str) -> pa.Str
 
 
 def _as_type(texts: pa.StringArray, type_: pa.DataType) -> pa.Array:
+    if type_ == SCALAR:
+        return scalars_of(texts, BARE)
     if type_ == pa.string():
         return texts
     return whole_numbers(texts) if type_ == pa.int64() else finite_numbers(texts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from connectors.scalars import SCALAR
+
 FAULT = ""
 """Column of faults among a record's fields; no field of a mapping has an empty name."""
 ROW = "."
@@ -16,6 +18,8 @@ NAMES = {
     pa.dictionary(pa.int32(), pa.string()): "a string",
     pa.int64(): "a whole number",
     pa.float64(): "a number",
+    pa.bool_(): "true or false",
+    SCALAR: "a single value",
 }
 
 NOT_UTF8 = "not UTF-8"

@@ -41,6 +41,11 @@ def milliseconds(texts: pa.StringArray) -> pa.Int64Array:
     return pa.array(found, mask=~written)
 
 
+def is_time(times: pa.Array) -> pa.Array:
+    """Return True for each time in milliseconds since the epoch within the years 1 to 9999."""
+    return pc.and_(pc.greater_equal(times, EARLIEST_MS), pc.less_equal(times, LATEST_MS))
+
+
 def _read(texts: pa.StringArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return the milliseconds of well-formed texts, and True for each date that exists."""
     slices = TextSlices(texts)

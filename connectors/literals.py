@@ -8,9 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.coded import coded
 from connectors.escapes import unescaped
 from connectors.instants import milliseconds
-from connectors.mapping import IRI, XSD_DOUBLE
+from connectors.lexical import INTEGERS
+from connectors.number_texts import finite, whole, whole_numbers
+from connectors.properties import IRI, XSD_DOUBLE, Property, TermProperty
 from connectors.text_slices import TextSlices
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -24,8 +27,14 @@ _NUMBER = (
     rf'|[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"\^\^<{_XSD}(?:double|float))>$'
 )
 _INSTANT = rf'^"[0-9T:.Z+-]+"\^\^<{_XSD}dateTime(?:Stamp)?>$'
-_SURE_DIGITS = 18
-"""Number of digits that certainly fit into a 64-bit integer."""
+
+
+def objects_of(terms: pa.StringArray, about: Property) -> pa.Array:
+    """Return the values of terms in the column of a property, null for those that do not fit."""
+    if not isinstance(about, TermProperty):
+        return values_of(terms, about.datatype)
+    each = coded(terms)
+    return about.objects.among(each.dictionary).take(each.indices)
 
 
 def values_of(terms: pa.StringArray, datatype: str) -> pa.Array:
@@ -65,39 +74,28 @@ def times_in(texts: pa.StringArray) -> pa.Int64Array:
     return pc.coalesce(whole_numbers(texts), milliseconds(texts))
 
 
-def whole_numbers(texts: pa.StringArray) -> pa.Int64Array:
-    """Return bare texts as integers, null if a text is not one or does not fit into 64 bits.
-
-    >>> whole_numbers(pa.array(["+7", "7.0"])).to_pylist()
-    [7, None]
-    """
-    return _whole(pc.if_else(pc.match_substring_regex(texts, "^[+-]?[0-9]+$"), texts, None))
-
-
-def finite_numbers(texts: pa.StringArray) -> pa.DoubleArray:
-    """Return bare texts as numbers, null if a text is not one or does not fit into a double.
-
-    >>> finite_numbers(pa.array(["+7", "1e3", ".5", "nan", "1e999"])).to_pylist()
-    [7.0, 1000.0, 0.5, None, None]
-    """
-    written = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
-    return _finite(pc.if_else(pc.match_substring_regex(texts, written), texts, None))
-
-
 def _integers(terms: pa.StringArray) -> pa.Int64Array:
-    return _whole(_lexical(terms, _INTEGER))
+    return whole(_lexical(terms, _INTEGER))
+
+
+def _whole_within(datatype: str) -> Callable[[pa.StringArray], pa.Int64Array]:
+    least, most = INTEGERS[datatype]
+
+    def read(terms: pa.StringArray) -> pa.Int64Array:
+        numbers = _integers(terms)
+        within = pc.and_(pc.greater_equal(numbers, least), pc.less_equal(numbers, most))
+        return pc.if_else(within, numbers, None)
+
+    return read
+
+
+def _singles(terms: pa.StringArray) -> pa.DoubleArray:
+    values = _doubles(terms).cast(pa.float32(), safe=False).cast(pa.float64())
+    return pc.if_else(pc.is_finite(values), values, None)
 
 
 def _doubles(terms: pa.StringArray) -> pa.DoubleArray:
-    return _finite(_lexical(terms, _NUMBER))
-
-
-def _finite(texts: pa.StringArray) -> pa.DoubleArray:
-    """Return texts of numbers as doubles, null for infinite ones."""
-    if pc.any(pc.starts_with(texts, "+")).as_py():
-        texts = pc.utf8_ltrim(texts, "+")
-    values = pc.cast(texts, pa.float64())
-    return pc.if_else(pc.is_finite(values), values, None)
+    return finite(_lexical(terms, _NUMBER))
 
 
 def _strings(terms: pa.StringArray) -> pa.StringArray:
@@ -111,8 +109,10 @@ def _iris(terms: pa.StringArray) -> pa.StringArray:
 
 
 _READERS: Mapping[str, Callable[[pa.StringArray], pa.Array]] = {
+    **{_XSD + each: _whole_within(_XSD + each) for each in _INTEGERS.split("|")},
     _XSD + "integer": _integers,
     XSD_DOUBLE: _doubles,
+    _XSD + "float": _singles,
     _XSD + "string": _strings,
     IRI: _iris,
 }
@@ -129,22 +129,6 @@ def _lexical(terms: pa.StringArray, written: str) -> pa.StringArray:
     closing = np.where(fit, closing, slices.starts)
     texts = slices.between(np.where(fit, slices.starts + 1, slices.starts), closing)
     return texts if fit.all() else pc.if_else(pa.array(fit), texts, None)
-
-
-def _whole(texts: pa.StringArray) -> pa.Int64Array:
-    """Return texts of digits as integers, null if 64 bits cannot hold them."""
-    longest = pc.max(pc.binary_length(texts)).as_py() or 0
-    if longest <= _SURE_DIGITS and not pc.any(pc.starts_with(texts, "+")).as_py():
-        return pc.cast(texts, pa.int64())
-    numbers = [None if each is None else _whole_number(each) for each in texts.to_pylist()]
-    return pa.array(numbers, pa.int64())
-
-
-def _whole_number(text: str) -> int | None:
-    sign, digits = text[:1] if text[:1] in "+-" else "", text.lstrip("+-").lstrip("0") or "0"
-    # Python refuses to convert numbers of thousands of digits.
-    number = int(sign + digits) if len(digits) <= _SURE_DIGITS + 1 else 2**63
-    return number if -(2**63) <= number < 2**63 else None
 
 
 def _unescaped(texts: pa.StringArray) -> pa.StringArray:

@@ -12,15 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.coded import coded
+from connectors.instants import is_time
 from connectors.line_groups import TOGETHER
-from connectors.literals import times_in, times_of, values_of
+from connectors.literals import objects_of, times_in, times_of
 from connectors.mapping import (
     IRI,
     XSD_DOUBLE,
     Property,
     RecordColumns,
     Template,
-    is_time,
+    TermProperty,
 )
 from connectors.statements import Statements, parse
 
@@ -190,11 +191,11 @@ class _Assembly:
         return times
 
     def _objects(self, predicate: str) -> _Said:
-        datatype = self._mapping.properties[predicate].datatype
-        said = self._said(predicate, lambda terms: values_of(terms, datatype))
+        about = self._mapping.properties[predicate]
+        said = self._said(predicate, lambda terms: objects_of(terms, about))
         self._note(
             said.record[_is_null(said.values)],
-            f"the object of <{predicate}> is not {_NAMES[datatype]}",
+            f"the object of <{predicate}> is not {_words(about)}",
         )
         if not self._mapping.several:
             self._note(said.record[said.number > 0], f"more than one object of <{predicate}>")
@@ -258,6 +259,12 @@ def _times_in_graphs(graphs: pa.StringArray, template: Template) -> pa.Int64Arra
 def _is_null(values: pa.Array) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = pc.is_null(values).to_numpy(zero_copy_only=False)
     return found
+
+
+def _words(about: Property) -> str:
+    if isinstance(about, TermProperty):
+        return about.objects.words
+    return _NAMES.get(about.datatype, about.datatype.replace(_XSD, "xsd:"))
 
 
 _NAMES = {

@@ -25,8 +25,8 @@ Options:
 
 - ``path``: a file, or a folder, whose files that end in ``.parquet`` are read; subfolders are left
   out.
-- ``columns``: a JSON object with the types of the requested columns: ``bigint``, ``double`` or
-  ``string``.
+- ``columns``: a JSON object with the types of the requested columns: ``bigint``, ``double``,
+  ``string`` or ``scalar`` (any single value, :mod:`connectors.scalars`).
 - ``coded``: a JSON list of the columns that are read as dictionaries, each distinct text only once.
   Only for direct callers of the reader: Spark's own rows cannot be dictionaries.
 - ``maxRowsPerBatch``: maximum number of rows in one batch, 2 million by default.
@@ -53,6 +53,7 @@ from connectors.columns import COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
 from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
 from connectors.read_limits import ALL, ReadLimit, ReadMaxRows, TriggerAvailableNow
 from connectors.row_origins import ROW_FILE, ROW_NUMBER
+from connectors.scalars import SCALAR
 from connectors.source_files import Seen, SourceFiles
 from connectors.source_status import SourceStatus, status_of_files
 
@@ -78,7 +79,8 @@ class ParquetDataSource(DataSource):
     def schema(self) -> str:
         """Return the columns of a row."""
         names = [
-            (name.replace("`", "``"), TYPE_NAMES[type_]) for name, type_ in self._types().items()
+            (name.replace("`", "``"), "string" if type_ == SCALAR else TYPE_NAMES[type_])
+            for name, type_ in self._types().items()
         ]
         more = [(MISFIT, "string"), (ROW_FILE, "string"), (ROW_NUMBER, "bigint")]
         return ", ".join(f"`{name}` {type_}" for name, type_ in [*names, *more])

@@ -23,7 +23,7 @@ from acquatop.catalog.vocabulary import PROPOSERS
 from acquatop.lab.generate import KINDS as KINDS_OF_CHANGE
 from acquatop.lab.replay.data import values_of
 from acquatop.lab.replay.measure import NUMBERS
-from connectors.mapping import DATATYPES
+from connectors.lexical import KNOWN
 from connectors.registry import CONNECTORS
 from examples.oxigraph import OxigraphServer
 from replica.rankers import DEFAULT_RANKERS
@@ -104,7 +104,7 @@ def test_every_catalog_key_and_choice_is_documented() -> None:
         *TABLES,
     }
     choices |= {*PROPOSERS, *DEFAULT_RANKERS}
-    datatypes = {iri.replace("http://www.w3.org/2001/XMLSchema#", "xsd:") for iri in DATATYPES}
+    datatypes = {iri.replace("http://www.w3.org/2001/XMLSchema#", "xsd:") for iri in KNOWN}
     assert len(catalog_keys()) > 20
     assert [
         each for each in {*catalog_keys(), *choices, *datatypes} if f"`{each}`" not in documented

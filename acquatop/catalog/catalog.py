@@ -17,7 +17,8 @@ from acquatop.catalog.connector_options import implied_options, read_options
 from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS, EvaluationLimits, read_limits
 from acquatop.catalog.functions import DeclaredFunction, read_functions
 from acquatop.catalog.graphs import StaticGraph, format_of
-from acquatop.catalog.mappings import WELL_KNOWN, iri_of, read_mapping
+from acquatop.catalog.mappings import read_mapping
+from acquatop.catalog.objects import WELL_KNOWN, iri_of
 from acquatop.catalog.remotes import KINDS, SparqlSource
 from acquatop.catalog.section import CatalogError, Document, Section
 from acquatop.catalog.services import SOLUTIONS, Refresh, Service, read_service

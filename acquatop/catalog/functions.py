@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acquatop.catalog.mappings import iri_of
+from acquatop.catalog.objects import iri_of
 from acquatop.catalog.section import Section
 from replica.remotes.function import resolve
 from rspql.ast import Call, Iri, walk

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from acquatop.catalog.objects import Prefixes, iri_of, read_object, read_property
 from acquatop.catalog.remotes import expanded
 from acquatop.catalog.section import Section
 from connectors.columns import ColumnsMapping
@@ -29,14 +30,8 @@ from connectors.topics import is_topic
 from connectors.x_api.posts import CREATED, PostsMapping
 from replica.terms import is_term
 
-WELL_KNOWN = {
-    "xsd": "http://www.w3.org/2001/XMLSchema#",
-    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-}
-"""Prefixes that need not be declared."""
 _FIELDS = ("format", "subject", "time", "time_as", "properties")
 
-Prefixes = Mapping[str, str]
 Fields = TypeVar("Fields", bound=FieldMapping)
 
 
@@ -58,12 +53,14 @@ def read_mapping(
 
 def _json(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
     section.allow(*_FIELDS)
-    return _checked(JsonMapping(**_fields(section, prefixes)), section)
+    several = arrivals == "all"
+    return _checked(JsonMapping(**_fields(section, prefixes), several=several), section)
 
 
 def _columns(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
     section.allow(*_FIELDS)
-    return _checked(ColumnsMapping(**_fields(section, prefixes)), section)
+    several = arrivals == "all"
+    return _checked(ColumnsMapping(**_fields(section, prefixes), several=several), section)
 
 
 def _csv(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
@@ -141,10 +138,7 @@ def _fields(section: Section, prefixes: Prefixes) -> dict[str, Any]:
 
 
 def _checked(mapping: Fields, section: Section) -> Fields:
-    """Return a mapping.
-
-    Note fields that are read as two kinds of value: a record has only one in each.
-    """
+    """Return a mapping; note numbers and times that should be made of topics, which are texts."""
     numbers = [
         each.field
         for each in mapping.properties.values()
@@ -152,13 +146,6 @@ def _checked(mapping: Fields, section: Section) -> Fields:
     ]
     for name in filter(is_topic, [mapping.time, *numbers]):
         section.problem(f'"{name}" is a text', hint="let it be an xsd:string, or a part of an IRI")
-    kinds = {mapping.subject.field: "the subject"}
-    properties = [
-        (each.field, each.datatype) for each in mapping.properties.values() if each.template is None
-    ]
-    for name, kind in ((mapping.time, "the time"), *properties):
-        if kinds.setdefault(name, kind) != kind:
-            section.problem(f'the field "{name}" cannot be both {kinds[name]} and {kind}')
     return mapping
 
 
@@ -214,40 +201,9 @@ def _subject(section: Section, prefixes: Prefixes) -> Template:
 
 def _properties(section: Section, prefixes: Prefixes) -> Mapping[str, Property]:
     return {
-        iri_of(name, table, prefixes): _property(table, prefixes)
+        iri_of(name, table, prefixes): read_property(table, prefixes)
         for name, table in section.section("properties", required=True).tables()
     }
-
-
-def _property(section: Section, prefixes: Prefixes) -> Property:
-    section.allow("field", "datatype")
-    field, written = section.text("field"), section.text("datatype", default="xsd:string")
-    if "{" not in written:
-        return Property(field, _datatype(section, prefixes))
-    template = Template("", "", "")
-    try:
-        template = Template.parse(expanded(written, prefixes))
-        if template.field or not is_term(f"<{template.prefix}1{template.suffix}>"):
-            raise ValueError(f'"{written}" does not make IRIs of what is in the field')
-    except ValueError as error:
-        section.problem(
-            str(error),
-            "datatype",
-            'write the IRI with {} in it, such as "http://example.org/user/{}"',
-        )
-    return Property(field, IRI, template)
-
-
-def _datatype(section: Section, prefixes: Prefixes) -> str:
-    names = {iri: iri.replace(WELL_KNOWN["xsd"], "xsd:") for iri in DATATYPES}
-    written = section.text("datatype", default="xsd:string")
-    datatype = written if written == IRI else iri_of(written, section, prefixes)
-    if datatype in DATATYPES:
-        return datatype
-    section.problem(
-        f'the datatype "{written}" is not supported', "datatype", f"use {', '.join(names.values())}"
-    )
-    return next(iter(DATATYPES))
 
 
 # Statements ---------------------------------------------------------------------------------------
@@ -280,7 +236,7 @@ def _predicates(section: Section, prefixes: Prefixes) -> Mapping[str, Property]:
     for name, table in section.section("properties", required=True).tables():
         table.allow("datatype")
         iri = iri_of(name, table, prefixes)
-        found[iri] = Property(iri, _datatype(table, prefixes))
+        found[iri] = read_object(iri, table, prefixes)
     return found
 
 
@@ -298,13 +254,3 @@ def _contexts(section: Section) -> Mapping[str, str]:
             document.get("@context", document) if isinstance(document, dict) else document
         )
     return found
-
-
-def iri_of(name: str, section: Section, prefixes: Prefixes) -> str:
-    """Return a name as an IRI with its prefix expanded; note a problem if it is none."""
-    if ":" not in name:
-        section.problem(
-            f'"{name}" is not an IRI',
-            hint="write a whole IRI, or a prefix of [prefixes] and a name",
-        )
-    return expanded(name, prefixes)

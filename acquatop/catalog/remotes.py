@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from acquatop.catalog.section import Section
+from connectors.objects import LANGUAGE_TAG
 from replica.http.auth import Auth, BasicAuth, BearerAuth, Secret
 from replica.remotes.addresses import RestAddress
 from replica.remotes.records import Field, KeyTemplate, RecordMapping
@@ -260,9 +261,17 @@ def _mapping(section: Section, prefixes: Mapping[str, str]) -> RecordMapping:
 
 
 def _field(section: Section, prefixes: Mapping[str, str]) -> Field:
-    section.allow("field", "datatype")
+    section.allow("field", "datatype", "language")
     written = section.text("datatype", default="xsd:string")
     datatype = expanded(written, prefixes)
+    if "language" in section:
+        if written != "xsd:string":
+            section.problem("only texts have a language", "language", "leave the datatype out")
+        language = section.text("language")
+        if not re.fullmatch(LANGUAGE_TAG, language):
+            hint = 'write a tag such as "en-GB"'
+            section.problem(f'"{language}" is not a language', "language", hint)
+        return Field(section.text("field"), f"@{language.lower()}")
     try:
         term_maker(datatype)
     except ValueError as error:

@@ -198,6 +198,10 @@ class Section:
             self.problem(f'"{key}" must be at most {most}', key)
         return value
 
+    def is_list(self, key: str) -> bool:
+        """Return True if a value is a list."""
+        return isinstance(self._data.get(key), list)
+
     def is_table(self, key: str) -> bool:
         """Return True if a key has a table for its value."""
         return isinstance(self._data.get(key), dict)

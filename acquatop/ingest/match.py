@@ -22,7 +22,19 @@ from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from connectors.coded import coded, distinct, plain, uncoded
 from connectors.contract import RecordDecoder
-from connectors.mapping import BAD, DATATYPES, IRI, SUBJECT, TIME, XSD_DOUBLE
+from connectors.lexical import INTEGERS
+from connectors.mapping import (
+    BAD,
+    DATATYPES,
+    IRI,
+    SUBJECT,
+    TERM,
+    TIME,
+    XSD_DOUBLE,
+    Property,
+    TermProperty,
+)
+from connectors.objects import named, quoted
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.plan import AggregateColumn, Aggregation, Score, TopKPlan
@@ -91,13 +103,13 @@ class Matcher:
         ]
         for triple in self._pattern:
             self._check_triple(triple, found)
-        if self._key in objects and self.datatype(self._key) == XSD_DOUBLE:
+        if self._key in objects and (what := self._differing(self._key)):
             message = (
-                f"a join on ?{self._key}, which is a double on the stream, is not supported: "
-                "equal numbers may differ"
+                f"a join on ?{self._key}, which is {what} on the stream, is not supported: "
+                "equal values may differ as terms"
                 if self._aggregate is None
-                else f"?{self._key}, which it groups by, is a double on the stream: equal numbers "
-                "may differ"
+                else f"?{self._key}, which it groups by, is {what} on the stream: equal values "
+                "may differ as terms"
             )
             found.append(
                 Diagnostic(
@@ -122,47 +134,86 @@ class Matcher:
     def _check_aggregated(self, aggregate: Aggregation, found: list[Diagnostic]) -> None:
         for column in aggregate.columns:
             function = column.function.upper()
-            if column.of is not None and not self._is_number(column.of):
-                message = (
-                    f"{function} needs a number in ?{column.of}, but the stream has none there"
-                )
+            if column.of is not None and not self._is_counted(column.of):
+                message = self._not_counted(function, column.of)
                 found.append(Diagnostic("unsupported", message, self._pattern[0].span))
 
     def _check_score(self, found: list[Diagnostic]) -> None:
         for name in self._numbers:
-            if not found and not self._is_number(name):
-                message = f"the score needs a number in ?{name}, but the stream has none there"
-                code = "unsupported" if self._orders_by_term else "score"
+            if not found and not self._is_counted(name):
+                is_mistake = not self._orders_by_term and not self._may_be_number(name)
+                message, code = self._not_counted("the score", name), "score"
+                code = code if is_mistake else "unsupported"
                 found.append(Diagnostic(code, message, self._pattern[0].span))
 
     def _check_filters(self, found: list[Diagnostic]) -> None:
         for condition in self._conditions:
             for name, span in variables_in(condition).items():
-                if not self._is_number(name):
+                if not self._is_counted(name):
+                    what = self._words(name) if self._may_be_number(name) else "not a number"
                     message = (
-                        f"a FILTER on ?{name}, which is not a number on the stream, is not "
-                        "decided on arrival"
+                        f"a FILTER on ?{name}, which is {what} on the stream, is not decided on "
+                        "arrival"
                     )
                     found.append(Diagnostic("unsupported", message, span))
 
     def datatype(self, variable: str) -> str | None:
         """Return the datatype of a variable that is the object of a pattern; None for others."""
+        about = self._property(variable)
+        return None if about is None else about.datatype
+
+    def _property(self, variable: str) -> Property | None:
         predicates = (
             triple.predicate.value
             for triple in self._pattern
             if triple.object == ast.Variable(variable) and isinstance(triple.predicate, ast.Iri)
         )
         mapped = (self._mapping.properties.get(predicate) for predicate in predicates)
-        return next((each.datatype for each in mapped if each is not None), None)
+        return next((each for each in mapped if each is not None), None)
+
+    def _differing(self, key: str) -> str | None:
+        """Return what a key is if equal values of it may be different terms."""
+        about = self._property(key)
+        if isinstance(about, TermProperty) and about.constant is None:
+            return None if about.objects.can_be_keys else self._words(key)
+        is_floating = about is not None and DATATYPES[about.datatype] == pa.float64()
+        return self._words(key) if is_floating else None
+
+    def _words(self, variable: str) -> str:
+        """Return what the stream has in a variable, for a message."""
+        about = self._property(variable)
+        if about is None:
+            return "a subject"
+        if not isinstance(about, TermProperty):
+            return named(about.datatype)
+        return "a constant" if about.constant is not None else about.objects.words
+
+    def _not_counted(self, what: str, variable: str) -> str:
+        if not self._may_be_number(variable):
+            return f"{what} needs a number in ?{variable}, but the stream has none there"
+        return (
+            f"{what} needs an integer or a double in ?{variable}, and the stream has "
+            f"{self._words(variable)} there"
+        )
+
+    def _may_be_number(self, variable: str) -> bool:
+        """Return True if SPARQL may compute with a variable, in some records."""
+        about = self._property(variable)
+        return isinstance(about, TermProperty) or self._is_number(variable)
+
+    def _counted_datatype(self, variable: str) -> str | None:
+        """Return the datatype with which a variable is computed: those of integers are one."""
+        datatype = self.datatype(variable)
+        return ast.XSD + "integer" if datatype in INTEGERS else datatype
 
     def _datatypes_in(self, expression: ast.Expression) -> dict[str, str]:
-        found = {name: self.datatype(name) for name in variables_in(expression)}
+        found = {name: self._counted_datatype(name) for name in variables_in(expression)}
         return {name: datatype for name, datatype in found.items() if datatype is not None}
 
     def score_datatypes(self, score: Score) -> dict[str, str]:
         """Return the datatypes of a score's stream variables, as far as they are known."""
         if self._aggregate is None:
-            found = {name: self.datatype(name) for name in score.stream_variables}
+            found = {name: self._counted_datatype(name) for name in score.stream_variables}
         else:
             columns = {each.variable: each for each in self._aggregate.columns}
             found = {
@@ -173,13 +224,20 @@ class Matcher:
     def _aggregated_datatype(self, column: AggregateColumn) -> str | None:
         if column.of is None:
             return ast.XSD + "integer"
-        datatype = self.datatype(column.of)
+        datatype = self._counted_datatype(column.of)
         is_quotient = column.function == "avg" and datatype != XSD_DOUBLE
         return ast.XSD + "decimal" if is_quotient else datatype
 
     def _is_number(self, variable: str) -> bool:
+        about = self._property(variable)
+        if isinstance(about, TermProperty):
+            return about.constant is None and about.objects.are_numbers
+        return about is not None and DATATYPES[about.datatype] != pa.string()
+
+    def _is_counted(self, variable: str) -> bool:
+        """Return True if all digits of a variable's numbers are computed with, in doubles."""
         datatype = self.datatype(variable)
-        return datatype is not None and DATATYPES[datatype] != pa.string()
+        return datatype == XSD_DOUBLE or datatype in INTEGERS
 
     def _check_triple(self, triple: ast.TriplePattern, found: list[Diagnostic]) -> None:
         predicate = triple.predicate
@@ -461,14 +519,9 @@ def terms_of(values: pa.Array, datatype: str) -> pa.Array:
     """Return a column of a property's objects as N-Triples terms."""
     if pa.types.is_dictionary(values.type):
         return terms_of(values.dictionary, datatype).take(values.indices)
-    if datatype == IRI:
+    if datatype in (IRI, TERM):
         return values
     if DATATYPES[datatype] == pa.string():
-        return pc.binary_join_element_wise('"', _escaped(values), '"', "")
+        return quoted(values)
+    values = values.cast(pa.float32()) if datatype == ast.XSD + "float" else values
     return pc.binary_join_element_wise('"', pc.cast(values, pa.string()), f'"^^<{datatype}>', "")
-
-
-def _escaped(text: pa.Array) -> pa.Array:
-    for character, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
-        text = pc.replace_substring(text, character, escape)
-    return text

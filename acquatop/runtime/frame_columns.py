@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from acquatop.errors import UserError
+from connectors.coded import CODED
 from connectors.columns import ColumnsMapping
 from connectors.contract import RecordDecoder
 from connectors.fields import NAMES
+from connectors.scalars import SCALAR
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,7 +57,7 @@ def _check(name: str, type_: DataType, stream: Stream) -> None:
     mapping = stream.mapping
     if isinstance(mapping, ColumnsMapping):
         needed = mapping.types[name]
-        needed = pa.string() if pa.types.is_dictionary(needed) else needed
+        needed = pa.string() if needed == CODED else needed
         fits, words = _fits(type_, needed), NAMES[needed]
     else:
         fits, words = type_.simpleString() in ("string", "binary"), "text or bytes"
@@ -74,6 +76,10 @@ def _fits(type_: DataType, needed: pa.DataType) -> bool:
     numbers = (*integers, types.FloatType, types.DoubleType, types.DecimalType)
     instants = (types.TimestampType, types.TimestampNTZType, types.DateType)
     texts = (types.StringType, types.VarcharType, types.CharType)
+    if isinstance(type_, types.ArrayType):
+        return _fits(type_.elementType, needed)
+    if needed == SCALAR:
+        return isinstance(type_, (*numbers, *instants, *texts, types.BooleanType))
     known: dict[pa.DataType, tuple[type[DataType], ...]] = {
         pa.int64(): (*numbers, *instants),
         pa.float64(): numbers,

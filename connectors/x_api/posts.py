@@ -15,7 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.fields import FAULT, ROW
-from connectors.mapping import DATATYPES, FieldMapping
+from connectors.lexical import XSD
+from connectors.mapping import DATATYPES, FieldMapping, TermProperty, in_json
+from connectors.objects import Datatype
+from connectors.scalars import SCALAR, scalars_of
 from connectors.x_api.fields import elements_of, list_of, only_list, schema_of_lines, value_of
 from connectors.x_api.line_parser import LineParser
 
@@ -56,7 +59,9 @@ class PostsMapping(FieldMapping):
 
     def __post_init__(self) -> None:
         for each in self.properties.values():
-            if self.types[each.field] != DATATYPES[each.datatype]:
+            if isinstance(each, TermProperty):
+                _check_kinds(each)
+            elif self.types[each.field] != DATATYPES[each.datatype]:
                 raise ValueError(
                     f'the field "{each.field}" cannot be read both as a text and as a number'
                 )
@@ -101,7 +106,11 @@ class PostsMapping(FieldMapping):
         Each line is a post in the column ``value``.
         """
         rows = _Unfolded(LineParser(self.line_schema).parse(batch.column("value")), self._list)
-        fields = {name: rows[name] for name in self.types}
+        types = self.types
+        fields = {
+            name: scalars_of(rows[name]) if type_ == SCALAR else rows[name]
+            for name, type_ in types.items()
+        }
         if list_of(self.subject.field):
             # A record without a subject has no properties, so its subject may be any.
             said = {name: pc.if_else(rows.is_empty, None, each) for name, each in fields.items()}
@@ -115,11 +124,28 @@ class PostsMapping(FieldMapping):
     @cached_property
     def line_schema(self) -> pa.Schema:
         """The schema of the fields read from a line."""
-        return schema_of_lines({name: type_ for name, type_ in self.types.items() if name != ITEM})
+        types = {
+            name: self.likely(name) if type_ == SCALAR else type_
+            for name, type_ in self.types.items()
+        }
+        return schema_of_lines({name: type_ for name, type_ in types.items() if name != ITEM})
 
     @cached_property
     def _list(self) -> str | None:
         return only_list(self.types)
+
+
+def _check_kinds(about: TermProperty) -> None:
+    """Raise ValueError if a field of X, which has one type, should have several."""
+    if Datatype(XSD + "decimal") in about.objects.kinds:
+        raise ValueError(
+            f'the field "{about.field}" of a post is no decimal: use xsd:integer or xsd:double'
+        )
+    if len({in_json(each) for each in about.objects.kinds}) > 1:
+        raise ValueError(
+            f'the field "{about.field}" of a post has one type of JSON: declare one of its '
+            'datatypes, or read the lines with format = "json"'
+        )
 
 
 class _Unfolded:

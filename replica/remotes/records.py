@@ -26,9 +26,8 @@ class Field:
 
     A path's steps are separated by dots: ``public_metrics.followers_count``; a number is an index
     of a list. A list on the way, or at the end, stands for each of its elements. An empty path is
-    the record itself. The datatype is ``xsd:integer``, ``double``, ``decimal``, ``string``,
-    ``boolean`` or ``dateTime`` as a full IRI, or ``iri``, or an IRI template with the value in
-    braces.
+    the record itself. The datatype is one of XSD's as a full IRI, or ``iri``, or an IRI template
+    with the value in braces, or a language such as ``@en``.
     """
 
     path: str

@@ -27,7 +27,36 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DATE = r"-?(?:[1-9][0-9]{4,}|[0-9]{4})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?"
-_DATE_TIME = re.compile(rf"{_DATE}T{_TIME}(?:Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])?")
+_ZONE = "(?:Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])"
+_DATE_TIME = re.compile(rf"{_DATE}T{_TIME}{_ZONE}?")
+_HOURS = r"(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?"
+_WRITTEN: Mapping[str, re.Pattern[str]] = {
+    XSD + "dateTimeStamp": re.compile(rf"{_DATE}T{_TIME}{_ZONE}"),
+    XSD + "date": re.compile(rf"{_DATE}{_ZONE}?"),
+    XSD + "time": re.compile(rf"{_TIME}{_ZONE}?"),
+    XSD + "duration": re.compile(
+        rf"-?P(?=[0-9T])(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?(?:T{_HOURS})?"
+    ),
+    XSD + "dayTimeDuration": re.compile(rf"-?P(?=[0-9T])(?:[0-9]+D)?(?:T{_HOURS})?"),
+    XSD + "yearMonthDuration": re.compile("-?P(?=[0-9])(?:[0-9]+Y)?(?:[0-9]+M)?"),
+    XSD + "anyURI": re.compile(r'[^\x00-\x20<>"{}|\\^`]*'),
+}
+"""Datatypes whose values are texts, with their syntax."""
+_BOUNDS: Mapping[str, tuple[float, float]] = {
+    "long": (-(2**63), 2**63 - 1),
+    "int": (-(2**31), 2**31 - 1),
+    "short": (-(2**15), 2**15 - 1),
+    "byte": (-128, 127),
+    "nonNegativeInteger": (0, math.inf),
+    "positiveInteger": (1, math.inf),
+    "nonPositiveInteger": (-math.inf, 0),
+    "negativeInteger": (-math.inf, -1),
+    "unsignedLong": (0, 2**64 - 1),
+    "unsignedInt": (0, 2**32 - 1),
+    "unsignedShort": (0, 2**16 - 1),
+    "unsignedByte": (0, 255),
+}
+"""Least and greatest value of the integer datatypes."""
 # Other characters beyond ASCII are checked by is_term, which refuses those not allowed in IRIs.
 _UNFIT = re.compile(r"[^A-Za-z0-9._~!$&'()*+,;=:@/?\x80-\U0010ffff-]")
 
@@ -86,7 +115,9 @@ class IriTemplate:
 
 
 def term_maker(datatype: str) -> TermMaker:
-    """Return the term maker of a datatype: an XSD IRI, ``iri``, or an IRI template.
+    """Return the term maker of a datatype: an XSD IRI, ``iri``, an IRI template, or a language.
+
+    A language is written ``@en``.
 
     Raises ValueError for other datatypes.
 
@@ -96,6 +127,10 @@ def term_maker(datatype: str) -> TermMaker:
     """
     if datatype == IRI:
         return _whole_iri
+    if datatype.startswith("@"):
+        return lambda value: (
+            None if _string(value) is None else literal_text(str(value), language=datatype[1:])
+        )
     if "{" in datatype:
         template = IriTemplate.parse(datatype)
         return lambda value: template.term(_unboxed(value))
@@ -122,9 +157,13 @@ def parsed(text: object, datatype: str) -> object:
     """
     if not isinstance(text, str):
         return text
-    if datatype == XSD + "integer" and _WHOLE.fullmatch(text) and len(text) <= _MOST_DIGITS:
+    if (
+        datatype.removeprefix(XSD) in ("integer", *_BOUNDS)
+        and _WHOLE.fullmatch(text)
+        and len(text) <= _MOST_DIGITS
+    ):
         return int(text)
-    if datatype in (XSD + "decimal", XSD + "double") and _NUMBER.fullmatch(text):
+    if datatype in (XSD + "decimal", XSD + "double", XSD + "float") and _NUMBER.fullmatch(text):
         try:
             return Decimal(text)
         except InvalidOperation:  # exponent too large
@@ -172,6 +211,34 @@ def _double(value: object) -> str | None:
     return repr(number + 0.0) if math.isfinite(number) else None
 
 
+def _float(value: object) -> str | None:
+    text = _double(value)
+    if text is None:
+        return None
+    with np.errstate(over="ignore"):
+        number = np.float32(float(text))
+    return str(number) if np.isfinite(number) else None
+
+
+def _within(name: str) -> Callable[[object], str | None]:
+    least, most = _BOUNDS[name]
+
+    def write(value: object) -> str | None:
+        text = _integer(value)
+        return text if text is not None and least <= int(text) <= most else None
+
+    return write
+
+
+def _of_syntax(datatype: str) -> Callable[[object], str | None]:
+    def write(value: object) -> str | None:
+        if isinstance(value, datetime.date | datetime.time):
+            value = value.isoformat().replace("+00:00", "Z")
+        return value if isinstance(value, str) and _WRITTEN[datatype].fullmatch(value) else None
+
+    return write
+
+
 def _decimal(value: object) -> str | None:
     if isinstance(value, float):
         value = Decimal(repr(value))  # shortest notation of that number
@@ -209,4 +276,7 @@ _LEXICAL: Mapping[str, Callable[[object], str | None]] = {
     XSD + "string": _string,
     XSD + "boolean": _boolean,
     XSD + "dateTime": _date_time,
+    XSD + "float": _float,
+    **{XSD + name: _within(name) for name in _BOUNDS},
+    **{each: _of_syntax(each) for each in _WRITTEN},
 }

@@ -169,6 +169,23 @@ def test_what_stands_behind_the_id_belongs_to_the_key() -> None:
         ("dateTime", "2021-01-06", None),
         ("dateTime", "2021-13-06T18:40:40Z", None),
         ("dateTime", 1609958440, None),
+        ("date", "2021-01-06Z", "2021-01-06Z"),
+        ("date", datetime.date(2021, 1, 6), "2021-01-06"),
+        ("date", datetime.datetime(2021, 1, 6), None),
+        ("date", "2021-01-06T00:00:00", None),
+        ("time", datetime.time(1, 2, 3), "01:02:03"),
+        ("duration", "P1Y2M3DT4H5M6.7S", "P1Y2M3DT4H5M6.7S"),
+        ("duration", "P", None),
+        ("duration", "PT", None),
+        ("duration", "P1DT", None),
+        ("dayTimeDuration", "P1Y", None),
+        ("yearMonthDuration", "-P1Y", "-P1Y"),
+        ("byte", 127, "127"),
+        ("byte", 128, None),
+        ("unsignedLong", 2**64 - 1, str(2**64 - 1)),
+        ("float", 0.1, "0.1"),
+        ("float", 1e39, None),
+        ("anyURI", "a b", None),
     ],
 )
 def test_a_value_has_one_text_or_is_of_another_type(
@@ -227,7 +244,7 @@ def test_iris_are_whole_or_made_of_a_value() -> None:
     assert term_maker("iri")("urn:acquatop:blank:00112233445566778899aabbccddeeff") is None
     assert term_maker("http://example.org/{x}")("a b") == "<http://example.org/a%20b>"
     with pytest.raises(ValueError, match="not supported"):
-        term_maker(XSD + "duration")
+        term_maker(XSD + "gYear")
     with pytest.raises(ValueError, match="not supported"):
         RecordMapping(USER, {"urn:p": Field("p", "urn:x")})
 
@@ -363,3 +380,9 @@ def test_a_line_is_json_or_nothing() -> None:
 @given(st.integers())
 def test_whole_numbers_of_any_size_are_exact(value: int) -> None:
     assert lexical("integer", load_line(json.dumps(value).encode())) == str(value)
+
+
+def test_texts_have_the_language_of_their_property() -> None:
+    make = term_maker("@en-GB")
+    assert make('a "b"') == '"a \\"b\\""@en-gb'
+    assert make(7) is None

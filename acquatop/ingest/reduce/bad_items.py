@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.reduce.rows import is_of_statements, place_at, plain
+from acquatop.ingest.reduce.rows import is_of_statements, place_at, shown
 from acquatop.topk.contract import IntArray
 from connectors.contract import RecordDecoder
 from connectors.fields import ROW
@@ -74,7 +74,7 @@ def _content(rows: pa.RecordBatch, first: int, end: int) -> dict[str, Any]:
     Of a long item only the beginning is kept.
     """
     if "value" not in rows.schema.names or not pa.types.is_binary(rows.schema.field("value").type):
-        return {ITEM: plain(rows.slice(first, 1).to_pylist()[0])}
+        return {ITEM: shown(rows.slice(first, 1))[0]}
     data = b"\n".join(_bytes(rows.column("value").slice(first, end - first)))
     kept = data[:LONGEST_ITEM]
     try:

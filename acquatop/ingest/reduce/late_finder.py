@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.match import terms_of
-from acquatop.ingest.reduce.rows import is_of_statements, plain
+from acquatop.ingest.reduce.rows import is_of_statements, shown
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 from connectors.contract import RecordDecoder
@@ -123,7 +123,7 @@ def _texts(
             json.dumps(line.decode(errors="replace"))
             for line in rows.column("value").take(places).to_pylist()
         ]
-    return [json.dumps(plain(row), default=str) for row in rows.take(places).to_pylist()]
+    return [json.dumps(row, default=str) for row in shown(rows.take(places))]
 
 
 def _statements(records: pa.RecordBatch, mapping: RecordDecoder) -> list[str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pyarrow as pa
+
 from acquatop.ingest.place import Place
 from connectors.columns import MISFIT
 from connectors.contract import RecordDecoder
 from connectors.row_origins import ROW_FILE, ROW_NUMBER, RowOrigins
+from connectors.scalars import SCALAR, said
 
 
 def is_of_statements(mapping: RecordDecoder) -> bool:
@@ -27,6 +30,15 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
         for name, value in row.items()
         if name not in (MISFIT, ROW_FILE, ROW_NUMBER)
     }
+
+
+def shown(rows: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return rows with their columns as their source has them."""
+    columns = {
+        name: said(column) if column.type == SCALAR else column
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+    }
+    return [plain(row) for row in pa.table(columns).to_pylist()]
 
 
 def place_at(places: RowOrigins, row: int) -> Place:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from connectors.mapping import DATATYPES
 from connectors.registry import CONNECTORS
 from tests.support.fuzz.__main__ import problems_of, replay
 from tests.support.fuzz.encoding import FORMATS
 from tests.support.fuzz.feeds import IN_FILES, LIVE
+from tests.support.fuzz.items import PROPERTIES
 from tests.support.fuzz.trial import IN_PROCESS
 from tests.support.fuzz.values import GENERATORS
 from tests.support.markers import THOROUGH
@@ -23,7 +23,7 @@ def test_each_connector_format_and_datatype_is_sent() -> None:
     assert {*IN_FILES, *LIVE, "parquet"} == set(CONNECTORS)
     formats = {format_ for each in CONNECTORS.values() for format_ in each.formats}
     assert {*FORMATS, "columns"} == formats
-    assert set(DATATYPES) < set(GENERATORS)
+    assert set(PROPERTIES.values()) <= set(GENERATORS)
 
 
 @THOROUGH

@@ -29,6 +29,14 @@ _TYPES: Mapping[str, Sequence[pa.DataType]] = {
         *(pa.string(), pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())),
         *(pa.int64(), pa.float64(), pa.binary(), pa.timestamp("us")),
     ),
+    XSD + "decimal": (pa.decimal128(38, 10), pa.int64(), pa.string(), pa.float64()),
+    XSD + "boolean": (pa.bool_(), pa.string(), pa.int64()),
+    **{
+        XSD + each: (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()))
+        for each in ("dateTime", "date", "time", "duration")
+    },
+    XSD + "byte": (pa.int64(), pa.int8(), pa.int16(), pa.string()),
+    XSD + "float": (pa.float32(), pa.float64(), pa.string()),
     "iri": (pa.string(), pa.string(), pa.dictionary(pa.int32(), pa.string()), pa.int64()),
     IN_TEMPLATE: (pa.string(), pa.string(), pa.int64(), pa.dictionary(pa.int32(), pa.string())),
 }

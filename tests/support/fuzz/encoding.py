@@ -19,6 +19,9 @@ _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?
 _STATEMENTS = {name: each for name, each in PROPERTIES.items() if each != IN_TEMPLATE}
 
 
+_OF_POSTS = {name: each for name, each in PROPERTIES.items() if each != XSD + "decimal"}
+
+
 @dataclass(frozen=True)
 class Sent:
     """An item's bytes, the item as these say it, and the verdict on it."""
@@ -49,10 +52,10 @@ def encode(format_: Format, item: Item, variant: str, random: Random) -> Sent:
 # JSON ---------------------------------------------------------------------------------------------
 
 
-def fields_mapping(subject: str, extra: str = "") -> str:
+def fields_mapping(subject: str, extra: str = "", fields: Mapping[str, str] = PROPERTIES) -> str:
     properties = "".join(
         f'"{NS}{name}" = {{ field = "{name}", datatype = "{_datatype(each)}" }}\n'
-        for name, each in {**PROPERTIES, "k": XSD + "integer"}.items()
+        for name, each in {**fields, "k": XSD + "integer"}.items()
     )
     return (
         f'subject = "{NS}i/{{{subject}}}"\n{extra}\n'
@@ -69,7 +72,7 @@ def _json_mapping(time_as: str) -> str:
 
 
 def _x_mapping(time_as: str) -> str:
-    return fields_mapping("id", 'time = "t"\nformat = "x"')
+    return fields_mapping("id", 'time = "t"\nformat = "x"', _OF_POSTS)
 
 
 def _token(value: Value, random: Random) -> str:
@@ -172,6 +175,7 @@ def _ntriples_mapping(time_as: str) -> str:
     )
 
 
+_NUMBERS = [XSD + each for each in ("integer", "double", "decimal", "byte", "float")]
 _IRIS = next(name for name, each in PROPERTIES.items() if each == "iri")
 _BREAKS = {"\n": "&#10;", "\r": "&#13;"}
 IN_A_LINE = ("turtle", "trig", "rdfxml", "jsonld")
@@ -214,8 +218,10 @@ def _object(value: Value, datatype: str, random: Random) -> str:
     if datatype == "iri" and value.kind == "text":
         return f"<{_in_iri(value.text)}>"
     if value.kind == "number":
-        named = datatype if datatype in (XSD + "integer", XSD + "double") else XSD + "double"
+        named = datatype if datatype in _NUMBERS else XSD + "double"
         return f"{_literal(value.text, random)}^^<{named}>"
+    if datatype not in ("iri", XSD + "string"):
+        return f"{_literal(value.text, random)}^^<{datatype}>"
     return _literal(value.text, random) + random.choice(("", f"^^<{XSD}string>"))
 
 
@@ -296,6 +302,6 @@ FORMATS: Mapping[str, Format] = {
     "csv": Format(_csv_mapping, PROPERTIES, FORMS_OF_TIME, _csv),
     "ntriples": Format(_ntriples_mapping, _STATEMENTS, ("milliseconds", "dateTime"), _ntriples),
     "rdf": Format(_rdf_mapping, _STATEMENTS, ("milliseconds", "dateTime"), _rdf),
-    "x": Format(_x_mapping, PROPERTIES, ("dateTime",), _x),
+    "x": Format(_x_mapping, _OF_POSTS, ("dateTime",), _x),
 }
 """Formats of bytes, by their names in catalogs; columns have a module of their own."""

@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from connectors.mapping import DATATYPES
 from tests.support.fuzz.times import Moment, ascending, moment
-from tests.support.fuzz.values import IN_TEMPLATE, Value, value_of
+from tests.support.fuzz.values import IN_TEMPLATE, XSD, Value, value_of
 
+_NUMBERS_AND_TEXTS = (XSD + "integer", XSD + "double", XSD + "string")
+_OTHERS = ("decimal", "boolean", "dateTime", "date", "time", "duration", "byte", "float")
 PROPERTIES: Mapping[str, str] = {
-    **{f"p{at}": datatype for at, datatype in enumerate(DATATYPES)},
+    **{f"p{at}": each for at, each in enumerate((*_NUMBERS_AND_TEXTS, "iri"))},
+    **{f"q{at}": XSD + each for at, each in enumerate(_OTHERS)},
     "part": IN_TEMPLATE,
 }
-"""Fields of items with their datatypes: one of each that a mapping admits, and a template."""
+"""Fields of items with their datatypes: of each kind that a mapping admits, and a template."""
 
 
 @dataclass(frozen=True)

@@ -90,13 +90,17 @@ def _tsv(path: Path, answer: Answer) -> Any:
             if term is None or found is None:
                 if term is not found:
                     return cell, term
-            elif found != term and not _is_same_number(found, term):
+            elif found != term and not _is_same_value(found, term):
                 return cell, term
     return None if len(lines) == len(answer.rows) else lines
 
 
-def _is_same_number(found: Any, term: Any) -> bool:
-    """Return True for two spellings of one number: the parser spells some anew."""
+def _is_same_value(found: Any, term: Any) -> bool:
+    """Return True for two spellings of one value: the parser spells some anew."""
+    if getattr(found, "datatype", None) == getattr(term, "datatype", None) and (
+        isinstance(found, Literal) and found.value is not None and found.value == term.value
+    ):
+        return True
     try:
         return found.datatype == term.datatype and float(found) == float(term)
     except (ValueError, AttributeError):

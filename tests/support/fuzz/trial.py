@@ -25,7 +25,7 @@ from tests.support.fuzz.items import PROPERTIES, Item, items_of
 from tests.support.fuzz.queries import Query, all_items, some
 from tests.support.fuzz.reading_back import FORMS
 from tests.support.fuzz.times import CLUSTERS, FORMS_OF_TIME
-from tests.support.fuzz.values import IN_TEMPLATE, NS
+from tests.support.fuzz.values import NS
 
 IN_PROCESS = tuple(name for name in CONNECTORS if name != SPARK.name)
 """Connectors that can be read without Spark."""
@@ -110,8 +110,8 @@ def plan_of(seed: int, folder: Path, connectors: Sequence[str] = IN_PROCESS) -> 
         sent = _encoded(items, format_, variant, connector, random)
         mapping = FORMATS[format_].mapping(variant if format_ == "rdf" else time_as)
         feed = {**IN_FILES, **LIVE}[connector]([each.payload for each in sent], folder, random)
-    has_templates = format_ not in ("ntriples", "rdf")
-    fields = [name for name, each in PROPERTIES.items() if each != IN_TEMPLATE or has_templates]
+    known = PROPERTIES if format_ == "columns" else FORMATS[format_].fields
+    fields = list(known)
     queries = [all_items()] if wild else some(random, fields)
     about = f"{connector} {format_} {time_as} {variant} {[each.name for each in queries]}"
     return Plan(

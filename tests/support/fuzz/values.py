@@ -6,8 +6,12 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from random import Random
+
+import numpy as np
+from rdflib import Literal, URIRef
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 NS = "http://example.org/"
@@ -159,11 +163,71 @@ def _part(random: Random) -> Value:
     return Value(text, None)
 
 
+_LEXICAL: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "dateTime": (
+        ("2020-02-29T12:00:00Z", "1999-12-31T23:59:59.125+05:30", "2024-01-01T00:00:00"),
+        (
+            "2021-02-29T00:00:00Z",
+            "2020-13-01T00:00:00Z",
+            "2020-01-01",
+            "now",
+            "2020-01-01T25:00:00",
+        ),
+    ),
+    "date": (
+        ("2020-02-29", "2024-12-31Z", "1970-01-01+01:00"),
+        ("2023-02-29", "1900-02-29", "2020-1-1", "2020-04-31", "2020-01-01T00:00:00"),
+    ),
+    "time": (("12:00:00", "23:59:59.5Z", "00:00:01-05:00"), ("25:00:00", "12:00", "12:60:00")),
+    "duration": (
+        ("P1D", "-P1Y2M", "PT0.5S", "P1Y2M3DT4H5M6.7S", "PT36H"),
+        ("P", "PT", "1D", "P1S", "P1D2H", "P1.5D"),
+    ),
+}
+"""Texts that a datatype has, and such that it has not."""
+DECIMALS = ("0.1", "12.50", "-0.000001", "123456789012345.678", "0", "-7", "99999999999999999.1")
+
+
+def _lexical(name: str) -> Callable[[Random], Value]:
+    good, bad = _LEXICAL[name]
+
+    def make(random: Random) -> Value:
+        is_good = random.random() < 0.7
+        return Value(random.choice(good if is_good else bad), is_good)
+
+    return make
+
+
+def _decimal(random: Random) -> Value:
+    if random.random() < 0.7:
+        return number(random.choice(DECIMALS), True)
+    return number(random.choice((*ODD_NUMBERS, *NO_NUMBERS)), None)
+
+
+def _boolean(random: Random) -> Value:
+    return Value(random.choice(("true", "false")), True, "json")
+
+
+def _byte(random: Random) -> Value:
+    text = random.choice(("0", "127", "-128", "128", "-129", str(2**63 - 1), str(2**63)))
+    return number(text, -128 <= int(text) <= 127)
+
+
+def _float(random: Random) -> Value:
+    text = random.choice(("0.1", "-2.5", "16777217", "3.4e38", "1e39", "1e-50", "7"))
+    return number(text, text != "1e39")
+
+
 GENERATORS: Mapping[str, Callable[[Random], Value]] = {
     XSD + "integer": _integer,
     XSD + "double": _double,
     XSD + "string": _string,
     "iri": _iri,
+    **{XSD + name: _lexical(name) for name in _LEXICAL},
+    XSD + "decimal": _decimal,
+    XSD + "boolean": _boolean,
+    XSD + "byte": _byte,
+    XSD + "float": _float,
     IN_TEMPLATE: _part,
 }
 """Makers of a value, by the datatype of a property."""
@@ -187,7 +251,11 @@ def is_faithful(value: Value, datatype: str, shown: Mapping[str, str]) -> bool:
     if datatype in ("iri", IN_TEMPLATE):
         prefix = f"{NS}part/" if datatype == IN_TEMPLATE else ""
         return shown["type"] == "uri" and said == prefix + plain_whole(value)
-    if shown["type"] != "literal" or shown.get("datatype", XSD + "string") != datatype:
+    if shown["type"] != "literal":
+        return False
+    if datatype not in (XSD + "integer", XSD + "double", XSD + "string"):
+        return _is_same(value.text, shown, datatype)
+    if shown.get("datatype", XSD + "string") != datatype:
         return False
     if datatype == XSD + "string":
         return said == value.text
@@ -200,6 +268,22 @@ def is_faithful(value: Value, datatype: str, shown: Mapping[str, str]) -> bool:
         return float(said) == float(value.text)
     except (ValueError, ZeroDivisionError):
         return False
+
+
+def _is_same(sent: str, shown: Mapping[str, str], datatype: str) -> bool:
+    """Return True if rdflib reads the same value in what was sent and in what is shown.
+
+    Whole windows show integers of all kinds as xsd:integer.
+    """
+    kinds = {datatype, XSD + "integer"} if datatype == XSD + "byte" else {datatype}
+    if shown.get("datatype") not in kinds:
+        return False
+    if datatype == XSD + "float":
+        return bool(np.float32(float(sent)) == np.float32(float(shown["value"])))
+    if datatype == XSD + "decimal":
+        return Decimal(sent) == Decimal(shown["value"])
+    before, after = (Literal(each, datatype=URIRef(datatype)) for each in (sent, shown["value"]))
+    return not before.ill_typed and bool(before.value == after.value)
 
 
 def plain_whole(value: Value) -> str:
