@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from functools import reduce
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +28,24 @@ MATH = "http://www.w3.org/2005/xpath-functions/math#"
 """Namespace of XPath's mathematical functions, by which SPARQL engines may know them."""
 
 _NOT_NEGATIVE = Interval(0.0, np.inf)
+
+
+class _OfLibrary(ScoringFunction):
+    """Function of the library, pickled by its name.
+
+    Scores are sent with every job. By value, functions would be most of its bytes and its work.
+    """
+
+    def __reduce__(self) -> tuple[Callable[..., ScoringFunction], tuple[Any, ...]]:
+        """Return the pickled form; one that has been changed is not the library's any more."""
+        name = next((name for name, function in FUNCTIONS.items() if function is self), None)
+        if name is None:
+            return ScoringFunction, tuple(getattr(self, each.name) for each in fields(self))
+        return _named, (name,)
+
+
+def _named(name: str) -> ScoringFunction:
+    return FUNCTIONS[name]
 
 
 def _rising(*intervals: Interval) -> tuple[int, ...]:
@@ -137,7 +157,7 @@ def _exactly(apply: Callable[[FloatArray], FloatArray]) -> Callable[[Interval], 
 
 
 def _step(name: str, apply: Callable[[FloatArray], FloatArray]) -> ScoringFunction:
-    return ScoringFunction(
+    return _OfLibrary(
         1,
         apply,
         _exactly(apply),
@@ -278,7 +298,7 @@ def _exp_bounds(value: Interval) -> Interval:
 
 FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
     {
-        "norm": ScoringFunction(
+        "norm": _OfLibrary(
             3,
             _norm,
             _norm_bounds,
@@ -290,7 +310,7 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             fails=_norm_fails,
             floating=_norm_floating,
         ),
-        "abs": ScoringFunction(
+        "abs": _OfLibrary(
             1,
             np.abs,
             _abs_bounds,
@@ -305,7 +325,7 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
         "ceil": _step("CEIL", np.ceil),
         "floor": _step("FLOOR", np.floor),
         "round": _step("ROUND", _round),
-        "least": ScoringFunction(
+        "least": _OfLibrary(
             1,
             _least,
             _least_bounds,
@@ -318,7 +338,7 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             fails=_never,
             floating=_floating_by(np.less_equal),
         ),
-        "greatest": ScoringFunction(
+        "greatest": _OfLibrary(
             1,
             _greatest,
             _greatest_bounds,
@@ -331,7 +351,7 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             fails=_never,
             floating=_floating_by(np.greater_equal),
         ),
-        "sqrt": ScoringFunction(
+        "sqrt": _OfLibrary(
             1,
             _quietly(np.sqrt),
             _sqrt_bounds,
@@ -340,7 +360,7 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             total=_not_negative,
             sparql=MATH + "sqrt",
         ),
-        "log": ScoringFunction(
+        "log": _OfLibrary(
             1,
             _quietly(np.log),
             _log_bounds,
@@ -349,7 +369,7 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             total=_not_negative,
             sparql=MATH + "log",
         ),
-        "exp": ScoringFunction(
+        "exp": _OfLibrary(
             1,
             _quietly(np.exp),
             _exp_bounds,
@@ -358,7 +378,7 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             total=_always,
             sparql=MATH + "exp",
         ),
-        "pow": ScoringFunction(
+        "pow": _OfLibrary(
             2,
             _pow,
             _pow_bounds,

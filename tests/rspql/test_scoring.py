@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
+import cloudpickle
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -386,6 +388,20 @@ def test_constants_are_spread_over_the_rows_for_a_function_of_ones_own() -> None
     )
     assert vectorise(call("f", X, number(1)), functions=registry)(
         {"x": np.array([1.0, 2.0])}
+    ).tolist() == [2.0, 3.0]
+
+
+def test_the_library_is_sent_by_its_names() -> None:
+    sent = cloudpickle.dumps(DEFAULT_FUNCTIONS)
+    assert len(sent) < 1000
+    received = pickle.loads(sent)
+    assert all(received[name] is DEFAULT_FUNCTIONS[name] for name in DEFAULT_FUNCTIONS)
+    # By another name it is a function of its own.
+    more = DEFAULT_FUNCTIONS.with_function("biggest", FUNCTIONS["greatest"])
+    received = pickle.loads(cloudpickle.dumps(more))
+    assert received["biggest"].signature == "biggest(value, …)"
+    assert vectorise(call("biggest", X, number(2)), functions=received)(
+        {"x": np.array([1.0, 3.0])}
     ).tolist() == [2.0, 3.0]
 
 
