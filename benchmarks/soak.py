@@ -21,6 +21,8 @@ from benchmarks.soak_bench.world import KINDS
 SECONDS, QUICK_SECONDS = 100_000, 2_000
 CYCLES, QUICK_CYCLES = 1_000, 50
 SPARK_SECONDS, QUICK_SPARK_SECONDS = 4_000, 400
+SMALL_BATCH = 12_000
+"""Bytes of a batch when Spark has as many jobs as there are batches."""
 Samples = Iterator[dict[str, Any]]
 
 
@@ -48,6 +50,9 @@ def _sections(*, quick: bool) -> dict[str, Callable[[], Samples]]:
             top, seconds // 5, "local", bounded=False, durable=False
         ),
         "spark": lambda: windows.samples(KINDS, on_spark, "spark", bounded=True, durable=True),
+        "small-batches": lambda: windows.samples(
+            top, on_spark // 2, "spark", bounded=True, durable=True, batch=SMALL_BATCH
+        ),
         "registrations": lambda: registrations.in_process(cycles),
         "service": lambda: registrations.over_http(cycles),
     }

@@ -27,6 +27,17 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedCheckpointFileManager"
 """A class of Spark's, which has another package from 4.1 on."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_WITHOUT_PAGES = {
+    "spark.ui.enabled": "false",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.streaming.ui.retainedProgressUpdates": "1",
+    "spark.sql.streaming.ui.retainedQueries": "1",
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
+}
+"""What Spark's pages would show, which without them it keeps for nobody: a batch is a job."""
 _OUT_OF_MEMORY = 3
 """The exit code of a Java that ends itself because its memory is full."""
 _LONGEST_END = 10
@@ -201,7 +212,7 @@ def own_properties(log4j: str, given: Mapping[str, str]) -> dict[str, str]:
         "spark.master": master,
         # Executors elsewhere have to find the driver.
         **(here if master.startswith("local") else {}),
-        "spark.ui.enabled": "false",
+        **({} if given.get("spark.ui.enabled", "false") == "true" else _WITHOUT_PAGES),
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",

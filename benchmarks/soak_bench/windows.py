@@ -25,8 +25,9 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Several, Silent
 from benchmarks.soak_bench.events import START_MS, keys
+from benchmarks.soak_bench.java import java_usage
 from benchmarks.soak_bench.usage import folder_bytes, usage_of
-from benchmarks.soak_bench.world import CAPACITY, catalog, query
+from benchmarks.soak_bench.world import BATCH_BYTES, CAPACITY, catalog, query
 
 PARTS = 10
 
@@ -76,11 +77,14 @@ class _Marks(Silent):
             **files,
             "series": sum(len(each.samples) for each in self._metrics.registry.collect()),
             "replica_keys": sum(self._held.values()),
+            **({} if (java := java_usage()) is None else asdict(java)),
         }
         print(json.dumps(said), flush=True)
 
 
-def run(kinds: Sequence[str], seconds: int, runtime: str, *, bounded: bool, durable: bool) -> None:
+def run(
+    kinds: Sequence[str], seconds: int, runtime: str, *, bounded: bool, durable: bool, batch: int
+) -> None:
     """Run queries over some seconds of the stream; print what is used."""
     with ExitStack() as made:
         folder = Path(made.enter_context(tempfile.TemporaryDirectory(prefix="acquatop-soak-")))
@@ -88,7 +92,8 @@ def run(kinds: Sequence[str], seconds: int, runtime: str, *, bounded: bool, dura
         os.mkfifo(pipe)
         port = made.enter_context(endpoint())
         made.enter_context(child("benchmarks.soak_bench.events", str(pipe)))
-        text = catalog(port, pipe=pipe, capacity=CAPACITY if bounded else None)
+        capacity = CAPACITY if bounded else None
+        text = catalog(port, pipe=pipe, capacity=capacity, batch=batch)
         metrics = Metrics()
         log = made.enter_context(_closing(Log(JsonLines(str(folder / "log.jsonl")))))
         marks = _Marks(seconds, folder, metrics)
@@ -144,11 +149,18 @@ def _ignore(answer: Answer) -> None:
 
 
 def samples(
-    kinds: Sequence[str], seconds: int, runtime: str, *, bounded: bool, durable: bool
+    kinds: Sequence[str],
+    seconds: int,
+    runtime: str,
+    *,
+    bounded: bool,
+    durable: bool,
+    batch: int = BATCH_BYTES,
 ) -> Iterator[dict[str, Any]]:
     """Yield what a run in a process of its own says at each tenth of its time."""
     flags = [*(["--bounded"] if bounded else ()), *(["--durable"] if durable else ())]
     arguments = [*kinds, "--seconds", str(seconds), "--runtime", runtime, *flags]
+    arguments += ["--batch", str(batch)]
     with child("benchmarks.soak_bench.windows", *arguments) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -163,10 +175,12 @@ def main() -> None:
     parser.add_argument("kinds", nargs="+")
     parser.add_argument("--seconds", type=int, required=True)
     parser.add_argument("--runtime", required=True)
+    parser.add_argument("--batch", type=int, default=BATCH_BYTES)
     parser.add_argument("--bounded", action="store_true")
     parser.add_argument("--durable", action="store_true")
     given = parser.parse_args()
-    run(given.kinds, given.seconds, given.runtime, bounded=given.bounded, durable=given.durable)
+    limits = {"bounded": given.bounded, "durable": given.durable, "batch": given.batch}
+    run(given.kinds, given.seconds, given.runtime, **limits)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ time = "t"
 ":vip" = {{ field = "vip", datatype = "xsd:integer" }}
 """
 _PIPE = """connector = "pipe"
-options = { path = "PATH", log = "received", maxLogBytes = 67108864, maxBytesPerBatch = 2097152 }"""
+small_batches = "executors"
+options = { path = "PATH", log = "received", maxLogBytes = 67108864, maxBytesPerBatch = BYTES }"""
 _LINES = """connector = "lines"
 options = { path = "events" }
 start_ms = 0"""
@@ -80,13 +81,21 @@ def query(kind: str, *, name: str | None = None) -> str:
 KINDS = tuple(_QUERIES)
 
 
-def catalog(port: int, *, pipe: Path | None, capacity: int | None = CAPACITY) -> str:
+BATCH_BYTES = 1 << 21
+"""Bytes of a batch, at most."""
+
+
+def catalog(
+    port: int, *, pipe: Path | None, capacity: int | None = CAPACITY, batch: int = BATCH_BYTES
+) -> str:
     """Return a catalog whose stream is a pipe, or else a file of lines.
 
-    ``port`` is that of the SPARQL endpoint. Replicas have a ``capacity``, or no limit.
+    ``port`` is that of the SPARQL endpoint. Replicas have a ``capacity``, or no limit. A ``batch``
+    from the pipe has so many bytes; on Spark it is a job, however small.
     """
     endpoint = f'endpoint = "http://127.0.0.1:{port}/query"\nload = false'
-    source = _LINES if pipe is None else _PIPE.replace("PATH", str(pipe))
+    piped = _PIPE.replace("PATH", str(pipe)).replace("BYTES", str(batch))
+    source = _LINES if pipe is None else piped
     limit = "" if capacity is None else f"capacity = {capacity}\n"
     return _STREAM.format(source=source) + "".join(
         _SERVICE.format(name=name, source=remote, capacity=limit, more=more, refill=refill)

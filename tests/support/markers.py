@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 THOROUGH = pytest.mark.slow
-"""Mark of a test that works for long, but in its own process: any worker may run it."""
+"""Mark of a test that works for long, but starts no Spark: any worker may run it."""
 
 MARKER_OF_FIXTURE = {"spark": "spark", "_server": "server", "_s3": "server", "_az": "server"}
 MARKER_OF_PROGRAM = {"spark-submit": "spark", "oxigraph": "server"}

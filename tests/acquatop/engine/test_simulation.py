@@ -18,6 +18,7 @@ from acquatop.engine.surroundings import Surroundings
 from replica.clocks import MachineClock
 from replica.feeds.contract import ChangeSink, Feed
 from replica.store import Solution
+from tests.support.markers import THOROUGH
 from tests.support.simulation.__main__ import Portion, replay, run_portion
 from tests.support.simulation.checker import Verdict, judge
 from tests.support.simulation.disk import SimulatedFolder
@@ -34,7 +35,7 @@ from tests.support.simulation.scenario import (
 from tests.support.simulation.sparql import LOSSES
 from tests.support.simulation.world import World, Wrap
 
-pytestmark = pytest.mark.slow
+pytestmark = THOROUGH
 
 ROOT = Path(__file__).parents[3]
 SEEDS = 600

@@ -23,6 +23,7 @@ from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.engine.engine import Engine
 from connectors.x_api.token import VARIABLE
 from examples.x.server import Record, XServer
+from tests.support.markers import THOROUGH
 
 ROOT = Path(__file__).parents[3]
 TOKEN = "AAAAxyzzy"
@@ -141,7 +142,7 @@ class Program:
         self._errors.close()
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_an_engine_that_is_killed_goes_on_with_every_post_once(tmp_path: Path) -> None:
     # Whom the server takes for connected after a kill is so until it writes to him: hence two
     # connections.
@@ -232,7 +233,7 @@ def test_what_is_wrong_in_a_mapping_of_posts_is_said(
         Catalog.parse(text, file=tmp_path / "catalog.toml", variables={})
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_the_demo_shows_answers_from_posts_and_lookups() -> None:
     command = [
         sys.executable,

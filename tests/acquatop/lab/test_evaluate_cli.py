@@ -12,6 +12,7 @@ import pytest
 
 from acquatop.app.cli import main
 from acquatop.lab.replay import runner
+from tests.support.markers import THOROUGH
 from tests.support.recordings import query, write
 
 STREAM = [(time, f"u{(5 * time) % 7}", time % 4) for time in range(1, 40)]
@@ -163,7 +164,7 @@ def test_what_is_no_number_is_refused(
     assert "is not a" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_killed_run_goes_on(recording: list[str], tmp_path: Path) -> None:
     options = ["evaluate", *recording, "--budgets", "1,2,3", "--no-plots", "--out"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"

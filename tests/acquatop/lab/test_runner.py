@@ -15,6 +15,7 @@ from acquatop.lab.replay.runner import PROGRESS, run
 from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.summary import ReplaySummary
 from acquatop.lab.report import write_output
+from tests.support.markers import THOROUGH
 from tests.support.recordings import REMOTE, STREAM, query, write
 
 SMALL = Experiment(
@@ -55,7 +56,7 @@ class Counting:
         monkeypatch.setattr(Bench, "measured", counted)
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_two_processes_write_the_same_bytes_as_one(tmp_path: Path) -> None:
     one, two = (
         written(SMALL, tmp_path / str(processes), processes=processes) for processes in (0, 2)

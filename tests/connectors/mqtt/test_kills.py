@@ -20,6 +20,7 @@ import pytest
 
 from connectors.log.blocks import blocks_in, decode_head, read_block
 from connectors.log.folder import LogFolder
+from tests.support.markers import THOROUGH
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto
 from tests.support.mqtt.proxy import Proxy, Way
 from tests.support.mqtt.publisher import Publisher
@@ -129,7 +130,7 @@ def plant(folder: Path, qos: int, version: str, *message_id: str) -> Iterator[Pl
         yield opened
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.parametrize(("qos", "version", "trials"), [(1, "5", 6), (1, "3.1.1", 4), (2, "5", 6)])
 def test_every_message_is_received_once_whatever_is_killed(
     tmp_path: Path, qos: int, version: str, trials: int
@@ -169,7 +170,7 @@ def test_every_message_is_received_once_whatever_is_killed(
         assert world.received() == world.said
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.parametrize(
     ("version", "message_id"),
     [("5", ()), ("5", ("payload",)), ("3.1.1", ("field:number",))],

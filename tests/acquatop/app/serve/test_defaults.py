@@ -16,6 +16,7 @@ import pytest
 from acquatop.answer.answer import Answer
 from acquatop.app.serve.client import Client
 from examples.oxigraph import OxigraphServer
+from tests.support.markers import THOROUGH
 from tests.support.minimal_answers import from_json
 from tests.support.minimal_lives import PARTS, grow
 from tests.support.minimal_oracle import closes as expected
@@ -24,7 +25,7 @@ from tests.support.minimal_worlds import CORE, Query, catalog_of, file_streams, 
 from tests.support.serving import serving
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.server, pytest.mark.slow]
+pytestmark = [pytest.mark.server, THOROUGH]
 
 
 @dataclass

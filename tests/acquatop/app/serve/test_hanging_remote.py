@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.support.markers import THOROUGH
 from tests.support.serving import QUERY, World, serving
 from tests.support.staged import LIMIT
 from tests.support.worlds import catalog_text, query_text
@@ -29,7 +30,7 @@ def hanging() -> Iterator[socket.socket]:
         yield server
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.parametrize("state", [True, False])
 def test_nobody_waits_for_a_registration_that_waits_for_a_remote(
     tmp_path: Path, state: bool
@@ -83,7 +84,7 @@ def test_nobody_waits_for_a_registration_that_waits_for_a_remote(
             child.kill()
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_service_ends_while_a_registration_waits_for_a_remote(tmp_path: Path) -> None:
     world = World(tmp_path)
     with hanging() as remote, ThreadPoolExecutor(1) as pool:

@@ -22,6 +22,7 @@ from acquatop.app.serve.service import QueryService, Refused
 from acquatop.app.watch.prometheus import Metrics
 from acquatop.errors import EnvironmentProblem
 from rspql.diagnostics import QueryError
+from tests.support.markers import THOROUGH
 from tests.support.serving import QUERY, ROOT, World, serving
 from tests.support.staged import ANYWHERE, LIMIT, staged, wait_for
 from tests.support.worlds import STREAM
@@ -214,7 +215,7 @@ def test_a_registration_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> Non
 # As a program -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was(
     world: World,
 ) -> None:
@@ -256,7 +257,7 @@ def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was
     assert {"query_registered", "started", "stopping", "stopped"} <= set(events)
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_bad_items_are_said_at_once_and_shown_while_there_is_no_answer(world: World) -> None:
     (world.folder / "first.rspql").write_text(QUERY)
     with serving(world.folder, "first.rspql") as (child, client):
@@ -273,7 +274,7 @@ def test_bad_items_are_said_at_once_and_shown_while_there_is_no_answer(world: Wo
         assert client.answer("first") is None
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.server
 def test_the_demo_has_a_live_page() -> None:
     command = [

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.support.markers import THOROUGH
 from tests.support.serving import World, serving
 from tests.support.staged import LIMIT, wait_for
 from tests.support.strangers import Raw, asked, resident, statuses
@@ -83,7 +84,7 @@ FLOODS = {
 }
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.parametrize("flood", FLOODS)
 def test_forty_megabytes_of_headers_cost_no_memory_and_stop_nobody(
     program: Served, flood: str
@@ -101,7 +102,7 @@ def test_forty_megabytes_of_headers_cost_no_memory_and_stop_nobody(
     assert sorted(seconds)[len(seconds) // 2] < 1
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_header_is_refused_when_it_is_too_long_and_not_when_it_ends(program: Served) -> None:
     for sent, status in (
         (GET + b"x: " + b"a" * (32 << 10), 431),
@@ -115,7 +116,7 @@ def test_a_header_is_refused_when_it_is_too_long_and_not_when_it_ends(program: S
     wait_for(lambda: "headers-too-large" in program.said())
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_refusal_is_logged_once_per_interval(tmp_path: Path) -> None:
     with served(tmp_path) as program:
         for _ in range(50):
@@ -125,7 +126,7 @@ def test_a_refusal_is_logged_once_per_interval(tmp_path: Path) -> None:
         assert 1 <= len(told) <= 5  # one, and one more for every ten seconds of a busy machine
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_requests_that_do_not_end_are_refused_in_time(tmp_path: Path) -> None:
     with served(tmp_path, "--limit", "header_seconds=0.5", "--limit", "request_seconds=0.5") as it:
         assert statuses(asked(it.url, GET)) == [408]
@@ -136,7 +137,7 @@ def test_requests_that_do_not_end_are_refused_in_time(tmp_path: Path) -> None:
         assert asked(it.url) == b""
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_unfinished_requests_are_limited_and_others_are_served(tmp_path: Path) -> None:
     with served(
         tmp_path, "--limit", "unfinished_per_address=20", "--limit", "header_seconds=60"
@@ -159,7 +160,7 @@ def test_unfinished_requests_are_limited_and_others_are_served(tmp_path: Path) -
                 raw.socket.close()
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_the_connection_that_is_idle_for_longest_makes_room(tmp_path: Path) -> None:
     limits = ("idle_per_address=3", "idle_seconds=60", "header_seconds=60")
     with served(tmp_path, *(part for each in limits for part in ("--limit", each))) as program:
@@ -177,7 +178,7 @@ def test_the_connection_that_is_idle_for_longest_makes_room(tmp_path: Path) -> N
                 raw.socket.close()
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.parametrize("limit", ["readers_per_address=2", "connections_per_address=2"])
 def test_readers_and_connections_of_one_address_are_limited(tmp_path: Path, limit: str) -> None:
     events = b"GET /events HTTP/1.1\r\n" + HOST + b"\r\n"

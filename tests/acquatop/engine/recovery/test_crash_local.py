@@ -17,6 +17,7 @@ from tests.support.crash.reaper import POINTS, Point
 from tests.support.crash.trial import Trial
 from tests.support.crash.world import People, queries, write_world
 from tests.support.disks import quick_folder
+from tests.support.markers import THOROUGH
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def trial() -> Iterator[Trial]:
         yield Trial(Life(catalog, folder / "state", folder / "out", queries()), people)
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_killed_at_every_point(trial: Trial) -> None:
     trial.uninterrupted()
     points = [Point(name, 1 + number % 3) for number, name in enumerate(POINTS)]
@@ -39,7 +40,7 @@ def test_killed_at_every_point(trial: Trial) -> None:
     assert struck > 50
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_processes_that_are_killed_for_good(trial: Trial) -> None:
     """Each with hashes of its own: what is kept does not depend on them."""
     trial.uninterrupted()
