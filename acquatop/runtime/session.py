@@ -37,7 +37,7 @@ _WITHOUT_PAGES = {
     "spark.sql.streaming.ui.retainedQueries": "1",
     "spark.sql.streaming.numRecentProgressUpdates": "2",
 }
-"""What Spark's pages would show, which without them it keeps for nobody: a batch is a job."""
+"""Settings without Spark's pages: else it keeps for them what it knows of a thousand batches."""
 _OUT_OF_MEMORY = 3
 """The exit code of a Java that ends itself because its memory is full."""
 _LONGEST_END = 10
