@@ -13,6 +13,7 @@ from connectors.objects import LANGUAGE_TAG
 from replica.http.auth import Auth, BasicAuth, BearerAuth, Secret
 from replica.remotes.addresses import RestAddress
 from replica.remotes.records import Field, KeyTemplate, RecordMapping
+from replica.remotes.sql_statement import SqlStatement, is_column
 from replica.remotes.values import term_maker
 
 METHODS = ("post", "get")
@@ -55,6 +56,23 @@ class RestSource:
 
 
 @dataclass(frozen=True)
+class SqlSource:
+    """SQL database, asked by a statement or for a table; ``driver`` is a module of the DB-API.
+
+    ``target`` and ``arguments`` are for the driver's ``connect``. ``secrets`` are the values of
+    environment variables in them. With ``integers`` the key is a whole number in the database.
+    """
+
+    driver: str
+    target: Secret
+    arguments: Mapping[str, Secret | int | float]
+    statement: str
+    integers: bool
+    mapping: RecordMapping
+    secrets: tuple[Secret, ...] = ()
+
+
+@dataclass(frozen=True)
 class TableSource:
     """File of records; with a ``time`` field, each record holds from its time on."""
 
@@ -78,7 +96,7 @@ class PushSource:
     mapping: RecordMapping
 
 
-Source = SparqlSource | RestSource | TableSource | PythonSource | PushSource
+Source = SparqlSource | RestSource | SqlSource | TableSource | PythonSource | PushSource
 
 
 @dataclass(frozen=True)
@@ -94,6 +112,11 @@ class FeedSource:
 def read_source(kind: str, section: Section, prefixes: Mapping[str, str]) -> Source:
     """Return the source of a service of some kind."""
     return _KINDS[kind].read(section, prefixes)
+
+
+def can_load(kind: str, section: Section) -> bool:
+    """Return True if a service can list its keys, so that a replica can be filled at the start."""
+    return "load" in keys_of(kind) and not (kind == "sql" and "query" in section)
 
 
 def keys_of(kind: str) -> tuple[str, ...]:
@@ -134,6 +157,66 @@ def _rest(section: Section, prefixes: Mapping[str, str]) -> Source:
     return RestSource(address, _mapping(section, prefixes), section.text("items", default=""))
 
 
+def _sql(section: Section, prefixes: Mapping[str, str]) -> Source:
+    mapping = _mapping(section, prefixes)
+    driver = section.text("driver")
+    if "driver" in section and not re.fullmatch(r"\w+(\.\w+)*", driver):
+        section.problem(f'"{driver}" does not name a module', "driver", 'such as "psycopg"')
+    arguments = section.section("arguments")
+    return SqlSource(
+        driver=driver,
+        target=Secret(_target(driver, section)),
+        arguments={
+            name: Secret(value) if isinstance(value := arguments.value(name), str) else value
+            for name in arguments
+        },
+        statement=_statement(section, mapping),
+        integers=section.choice("ids", IDS, default="text") == "integer",
+        mapping=mapping,
+        secrets=tuple(
+            Secret(value)
+            for value in (
+                *section.values_in("connection"),
+                *(
+                    value
+                    for name in arguments
+                    if isinstance(arguments.value(name), str)
+                    for value in arguments.values_in(name)
+                ),
+            )
+        ),
+    )
+
+
+def _target(driver: str, section: Section) -> str:
+    """Return the text for a driver's ``connect``: for databases in files a path."""
+    text = section.text("connection", default="")
+    is_file = driver in ("sqlite3", "duckdb") and text and not text.startswith(("file:", ":"))
+    return section.path("connection") if is_file else text
+
+
+def _statement(section: Section, mapping: RecordMapping) -> str:
+    """Return a service's query, or the name of its table."""
+    if ("query" in section) == ("table" in section):
+        section.problem('a database is asked by a "query" or for a "table": say one of them')
+        return ""
+    key = "query" if "query" in section else "table"
+    text = section.text(key)
+    try:
+        statement = SqlStatement(text, mapping.key.path, style="qmark")
+    except ValueError as error:
+        section.problem(str(error), key)
+        return text
+    if key == "query" and statement.is_table:
+        section.problem(f'"{text}" is no query', key, f'set table = "{text}"')
+    columns = (mapping.key.path, *(each.path for each in mapping.properties.values()))
+    odd = [each for each in columns if not is_column(each)] if statement.is_table else []
+    if odd:
+        hint = f'set a query in place of the table, with … AS "{odd[0]}" in it'
+        section.problem(f'"{odd[0]}" is no plain name of a column', "table", hint)
+    return text
+
+
 def _table(section: Section, prefixes: Mapping[str, str]) -> Source:
     path = section.path("path")
     time = section.text("time") if "time" in section else None
@@ -171,11 +254,14 @@ _KINDS = {
     "sparql": _Kind(_sparql, ("endpoint", "auth", "max_reply_bytes", "method", "load")),
     "rest": _Kind(_rest, ("endpoint", "auth", "max_reply_bytes", "items")),
     "table": _Kind(_table, ("path", "time", "load")),
+    "sql": _Kind(_sql, ("driver", "connection", "arguments", "query", "table", "ids", "load")),
     "python": _Kind(_python, ("function",)),
     "push": _Kind(_push),
 }
 KINDS = tuple(_KINDS)
 """Kinds of remotes, by the names that catalogs use."""
+IDS = ("text", "integer")
+"""Types that a database has for the key's field."""
 TABLES = (".csv", ".jsonl", ".parquet")
 
 

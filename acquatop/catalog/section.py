@@ -208,10 +208,13 @@ class Section:
 
     def scalar(self, key: str) -> str:
         """Return a text, a number or a truth value as a text."""
+        value = self.value(key)
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def value(self, key: str) -> str | int | float:
+        """Return a text, a number or a truth value as it is."""
         value = self._data[key]
-        if isinstance(value, bool):
-            return str(value).lower()
-        return str(value) if isinstance(value, int | float) else self.text(key)
+        return value if isinstance(value, bool | int | float) else self.text(key)
 
     def flag(self, key: str, *, default: bool) -> bool:
         """Return true or false."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from acquatop.catalog.remotes import KINDS, FeedSource, Source, keys_of, read_feed, read_source
+from acquatop.catalog.remotes import (
+    KINDS,
+    FeedSource,
+    Source,
+    can_load,
+    keys_of,
+    read_feed,
+    read_source,
+)
 from acquatop.catalog.section import Section
 from acquatop.catalog.vocabulary import PROPOSERS
 from replica.access import CONCURRENCY
@@ -73,14 +81,15 @@ def read_service(
     kind = section.choice("remote", KINDS, default="sparql")
     kind = kind if kind in KINDS else "sparql"
     section.allow(*COMMON_KEYS, *keys_of(kind))
-    can_load = "load" in keys_of(kind)
+    loads = can_load(kind, section)
     return Service(
         iri=iri,
         remote=kind,
         source=read_source(kind, section, prefixes),
         feed=read_feed(section, prefixes),
         block_size=section.whole("block_size", default=100, least=1),
-        load=section.flag("load", default=can_load) and can_load,
+        # A file or an endpoint is made for its query; a table may hold any number of rows.
+        load=section.flag("load", default=loads and kind != "sql") and loads,
         timeout_seconds=section.duration_ms("timeout", default=10_000, zero=False) / 1000,
         solutions=section.choice("solutions", SOLUTIONS, default="one"),
         concurrency=section.whole("concurrency", default=CONCURRENCY, least=1),

@@ -15,6 +15,7 @@ from acquatop.catalog.remotes import (
     PushSource,
     RestSource,
     SparqlSource,
+    SqlSource,
     TableSource,
 )
 from acquatop.catalog.services import Service
@@ -22,6 +23,7 @@ from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.plan.bind import BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.refresh.ledger_object import open_keeper
+from acquatop.refresh.open_database import connections_of, database_remote
 from acquatop.refresh.remote_recorder import RemoteRecorder
 from acquatop.refresh.service_join import is_bound_from_the_start
 from connectors.object_store.address import is_address
@@ -33,6 +35,7 @@ from replica.http.client import HttpClient
 from replica.maintainer import Maintainer
 from replica.remotes import Remote, RemoteError
 from replica.remotes.records import RecordReader
+from replica.remotes.sql_connections import SqlConnections
 from replica.spending.account import Account
 from replica.spending.ledger import Ledger, LedgerError
 from replica.spending.ledger_elsewhere import LedgerElsewhere
@@ -69,6 +72,7 @@ class _Way:
     quota: Quota
     ledger: Ledger | None
     client: HttpClient | None
+    database: SqlConnections | None
 
 
 @dataclass
@@ -140,6 +144,8 @@ class Replicas:
         for way in self._ways.values():
             if way.client is not None:
                 way.client.close()
+            if way.database is not None:
+                way.database.close()
             if way.ledger is not None:
                 way.ledger.close()
         self._ways.clear()
@@ -169,6 +175,7 @@ class Replicas:
                 ),
                 ledger,
                 _client(service, access),
+                connections_of(service),
             )
         return self._ways[service.iri]
 
@@ -305,6 +312,10 @@ class Replicas:
                     now_ms=lambda: round(1000 * now()),
                     block_size=service.block_size,
                 )
+            case SqlSource():
+                database = self._way(service).database
+                assert database is not None
+                return database_remote(service.source, question, database, service.block_size)
             case PushSource():
                 from replica.remotes.silent import SilentRemote
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,7 @@ class Remotes:
             "rest_by_one": self._rest_by_one,
             "table": self._table,
             "python": self._python,
+            "sql": self._sql,
             "push": self._push,
         }
         return makers[kind]()
@@ -176,6 +178,16 @@ class Remotes:
     def _python(self) -> str:
         return service_table(f'remote = "python"\nfunction = "{__name__}:looked_up"')
 
+    def _sql(self) -> str:
+        file = self.folder / "people.sqlite"
+        with closing(sqlite3.connect(file)) as database, database:
+            database.execute("CREATE TABLE people (id TEXT, followers INTEGER, name TEXT)")
+            rows = [(each["id"], each.get("followers"), each.get("name")) for each in PEOPLE]
+            database.executemany("INSERT INTO people VALUES (?, ?, ?)", rows)
+        return service_table(
+            f'remote = "sql"\ndriver = "sqlite3"\nconnection = "{file}"\ntable = "people"'
+        )
+
     def _push(self) -> str:
         file = self.folder / "changes.jsonl"
         file.write_text("".join(json.dumps(each) + "\n" for each in PEOPLE), "utf-8")
@@ -189,7 +201,7 @@ CORE = (
     *("two_windows", "sub_select", "top_sum", "counted_top", "path_plus", "aggregates"),
 )
 """Names of queries of different shapes, for what is too slow to run them all."""
-KINDS = ("sparql", "rest", "rest_by_one", "table", "python", "push")
+KINDS = ("sparql", "rest", "rest_by_one", "table", "python", "sql", "push")
 
 
 @contextmanager

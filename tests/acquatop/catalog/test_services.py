@@ -14,10 +14,11 @@ from acquatop.catalog.remotes import (
     PythonSource,
     RestSource,
     SparqlSource,
+    SqlSource,
     TableSource,
 )
 from replica.budget import NOTHING, Budget
-from replica.http.auth import BasicAuth, BearerAuth
+from replica.http.auth import BasicAuth, BearerAuth, Secret
 from replica.remotes.records import Field
 from replica.spending.limit import Limit
 from tests.support.worlds import NS
@@ -30,6 +31,7 @@ key = "http://example.org/user/{id}"
 ":followers" = { field = "metrics.followers", datatype = "xsd:integer" }
 """
 SPARQL = 'endpoint = "http://127.0.0.1:9/query"\n'
+SQL = 'remote = "sql"\ndriver = "psycopg"\nconnection = "${PG}"\n'
 REST = 'remote = "rest"\nendpoint = "https://127.0.0.1:9/users?ids={keys}"\nitems = "data"\n'
 
 
@@ -98,6 +100,33 @@ def test_services_of_records_have_a_mapping() -> None:
     function = load('remote = "python"\nfunction = "people.lookup:find"', MAPPING, REFRESH)
     assert isinstance(function.source, PythonSource)
     assert (function.source.function, function.load) == ("people.lookup:find", False)
+
+
+def test_a_database_has_a_driver_and_a_query_or_a_table() -> None:
+    query = 'query = "SELECT id, n AS \\"metrics.followers\\" FROM t WHERE id IN ({keys})"'
+    service = load(SQL + query, MAPPING, REFRESH, PG="postgresql://ann:hush@db/shop")
+    assert isinstance(service.source, SqlSource)
+    assert (service.source.driver, service.source.integers, service.load) == (
+        *("psycopg", False, False),
+    )
+    assert service.source.target.reveal() == "postgresql://ann:hush@db/shop"
+    assert [each.reveal() for each in service.source.secrets] == ["postgresql://ann:hush@db/shop"]
+    assert "hush" not in f"{service!r}"
+    arguments = '[services.":people".arguments]\npassword = "${PG}"\nport = 5432\n'
+    plain = MAPPING.replace("metrics.followers", "followers")
+    keyed = load(
+        'remote = "sql"\ndriver = "pymysql"\ntable = "shop.people"\nids = "integer"\nload = true',
+        *(arguments, plain, REFRESH),
+        PG="hush",
+    )
+    assert isinstance(keyed.source, SqlSource)
+    assert keyed.source.arguments == {"password": Secret("hush"), "port": 5432}
+    assert (keyed.source.integers, keyed.load) == (True, True)
+    file = load(
+        'remote = "sql"\ndriver = "sqlite3"\nconnection = "p.db"\ntable = "t"', plain, REFRESH
+    )
+    assert isinstance(file.source, SqlSource)
+    assert file.source.target.reveal() == str(Path("plant/p.db").absolute())
 
 
 def test_a_feed_needs_a_mapping_too() -> None:
@@ -170,6 +199,12 @@ def test_an_address_with_what_the_environment_holds_is_shown_as_it_is_written() 
         ('remote = "table"\npath = "a\\u0000.csv"', '"path" cannot be a path'),
         ('remote = "table"\npath = "people.xls"', '"people.xls" does not end as tables do'),
         ('remote = "python"\nfunction = "people"', 'write "package.module:function"'),
+        ('remote = "sql"\ndriver = "a b"\ntable = "t"', '"a b" does not name a module'),
+        ('remote = "sql"\ndriver = "sqlite3"', "say one of them"),
+        ('remote = "sql"\ndriver = "x"\nquery = "SELECT 1"', "must have {keys} in it once"),
+        ('remote = "sql"\ndriver = "x"\nquery = "people"', 'set table = "people"'),
+        ('remote = "sql"\ndriver = "x"\ntable = "t"', "is no plain name of a column"),
+        ('remote = "sql"\ndriver = "x"\ntable = "t"\nids = "int"', 'unknown ids "int"'),
     ],
 )
 def test_what_is_wrong_is_said(keys: str, said: str) -> None:

@@ -1,0 +1,1 @@
+"""Databases for tests, each with the same table of records."""
