@@ -102,6 +102,7 @@ class _ValuesMatcher(Matcher):
     """Matcher of combined values: each pattern has a column of its own."""
 
     def __init__(self, matcher: CombiningMatcher) -> None:
+        matcher._filters()  # compiled once for all
         self.__dict__.update(matcher.__dict__)
         self._columns = dict(zip(matcher._patterns, matcher.said, strict=True))
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.scoring import BoolArray
 from acquatop.ingest.stream_filter import StreamFilter, numbers_of
+from acquatop.ingest.term_filter import TermFilter
 from acquatop.ingest.terms import from_ast
 from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
@@ -38,7 +39,8 @@ from connectors.objects import named, quoted
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.plan import AggregateColumn, Aggregation, Score, TopKPlan
-from rspql.scoring import variables_in
+from rspql.scoring import check_condition, variables_in
+from rspql.term_conditions import term_condition
 
 T = TypeVar("T")
 
@@ -88,7 +90,7 @@ class Matcher:
         self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
         self._conditions = plan.stream_filters
         self._functions = plan.score.functions
-        self._made: list[StreamFilter] | None = None
+        self._made: list[StreamFilter | TermFilter] | None = None
 
     def check(self, found: list[Diagnostic]) -> None:
         """Append diagnostics to ``found`` if this pattern cannot be matched against the records."""
@@ -148,12 +150,13 @@ class Matcher:
 
     def _check_filters(self, found: list[Diagnostic]) -> None:
         for condition in self._conditions:
+            if self._is_numeric(condition) or term_condition(condition, self._functions):
+                continue
             for name, span in variables_in(condition).items():
                 if not self._is_counted(name):
                     what = self._words(name) if self._may_be_number(name) else "not a number"
                     message = (
-                        f"a FILTER on ?{name}, which is {what} on the stream, is not decided on "
-                        "arrival"
+                        f"a FILTER calls a function of numbers, but ?{name} is {what} on the stream"
                     )
                     found.append(Diagnostic("unsupported", message, span))
 
@@ -301,9 +304,8 @@ class Matcher:
         matches = np.asarray(
             pc.fill_null(matches, False).to_numpy(zero_copy_only=False), dtype=np.bool_
         )
-        for stream_filter in self._filters():
-            values = {name: self._values(name, records) for name in stream_filter.variables}
-            matches = matches & stream_filter.holds(values)
+        for each in self._filters():
+            matches = matches & self._passes(each, records, matches)
         rows = (
             np.asarray(readable.to_numpy(zero_copy_only=False))
             if self._arrivals == "latest"
@@ -313,14 +315,39 @@ class Matcher:
             self, records if rows.all() else records.filter(pa.array(rows)), ~matches[rows]
         )
 
-    def _filters(self) -> list[StreamFilter]:
+    def _passes(
+        self, condition: StreamFilter | TermFilter, records: pa.RecordBatch, matches: BoolArray
+    ) -> BoolArray:
+        """Return a mask of the records for which a filter holds; others than matches may be in."""
+        if isinstance(condition, StreamFilter):
+            return condition.holds(
+                {name: self._values(name, records) for name in condition.variables}
+            )
+        passes = np.zeros(len(matches), dtype=np.bool_)
+        some = records.filter(pa.array(matches))
+        passes[matches] = condition.holds(
+            {name: self._terms(name, some) for name in condition.variables}
+        )
+        return passes
+
+    def _filters(self) -> list[StreamFilter | TermFilter]:
         # Compiled in each process: compiled filters cannot be pickled.
         if self._made is None:
-            self._made = [
-                StreamFilter(each, self._functions, self._datatypes_in(each))
-                for each in self._conditions
-            ]
+            self._made = [self._filter(each) for each in self._conditions]
         return self._made
+
+    def _filter(self, condition: ast.Expression) -> StreamFilter | TermFilter:
+        if self._is_numeric(condition):
+            return StreamFilter(condition, self._functions, self._datatypes_in(condition))
+        plain_condition = term_condition(condition, self._functions)
+        assert plain_condition is not None, "check lets no others pass"
+        return TermFilter(plain_condition)
+
+    def _is_numeric(self, condition: ast.Expression) -> bool:
+        """Return True if a condition needs numbers alone, and the stream has such there."""
+        problems: list[Diagnostic] = []
+        check_condition(condition, problems, functions=self._functions)
+        return not problems and all(map(self._is_counted, variables_in(condition)))
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_made": None}
@@ -361,6 +388,13 @@ class Matcher:
     def _values(self, variable: str, records: pa.RecordBatch) -> pa.Array:
         """Return the record column that a variable is bound to."""
         return records.column(self._column(self._triple(variable)))
+
+    def _terms(self, variable: str, records: pa.RecordBatch) -> pa.Array:
+        """Return the values that a variable is bound to as terms."""
+        if self.is_subject(variable):
+            return plain(records.column(SUBJECT))
+        triple = self._triple(variable)
+        return terms_of(records.column(self._column(triple)), self._datatype(triple))
 
     def _triple(self, variable: str) -> ast.TriplePattern:
         """Return the first pattern with a variable as its object."""
@@ -459,11 +493,7 @@ class Found:
 
     def terms(self, variable: str) -> pa.Array:
         """Return the values of a variable as terms; null if it is unbound."""
-        if self._matcher.is_subject(variable):
-            return self.subjects
-        datatype = self._matcher.datatype(variable)
-        assert datatype is not None, "what is not the subject is an object"
-        return terms_of(self._matcher._values(variable, self._records), datatype)
+        return self._matcher._terms(variable, self._records)
 
     def numbers(self, variable: str) -> FloatArray:
         """Return the values of a variable as numbers; NaN if a value is not a number."""

@@ -14,6 +14,7 @@ from rspql.passes.push_filters import PushedFilters, push_filters
 from rspql.passes.read_stream import StreamPart, read_stream
 from rspql.passes.recognise_topk import Ranking, last_binds, written_out
 from rspql.passes.split_sources import Sources
+from rspql.passes.stream_filters import check_stream_filters
 from rspql.plan import Aggregation, PlannedService, Score, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, variables_of, visible
 from rspql.scoring import (
@@ -55,7 +56,7 @@ def plan_incremental(
         _check_join(join, service, part)
     decided = _decided_by(service, sources)
     pushed = _pushed(part, [_written(each, query) for each in filters], decided)
-    _check_conditions(pushed.stream, functions)
+    check_stream_filters(pushed.stream, functions)
     if part.aggregate or not service:
         _check_numeric(ranking, functions)
     score = _score(ranking, pushed, part, remote, functions, found)

@@ -180,9 +180,6 @@ REFUSED = {
     "a filter is decided at the window's close": within(
         "?u (SUM(?x) AS ?n)", "?u :x ?x FILTER(?x > RAND())"
     ),
-    "a filter is not decided on numbers alone": within(
-        "?u (COUNT(*) AS ?n)", f"{PATTERN} FILTER(?u != :ann)"
-    ),
     "a sub-query stands within another": aggregated(
         "{ SELECT ?u (SUM(?m) AS ?n) { WINDOW :w { SELECT ?u (MAX(?x) AS ?m) { ?u :x ?x } "
         "GROUP BY ?u } } GROUP BY ?u }"

@@ -111,7 +111,6 @@ NOT_INCREMENTAL = {
         "ORDER", "GROUP BY ?u ORDER"
     ),
     "there is more beside": query(f"{WINDOW} {SERVICE} MINUS {{ {WINDOW} }}"),
-    "a filter is not decided on numbers alone": query(f"{WINDOW} {SERVICE} FILTER(?u != :ann)"),
     "STRLEN is not computed on numbers alone": query(select="?u (STRLEN(?m) + ?f AS ?score)"),
     "the remote's value need not be a number, and this": query(
         f"{WINDOW} SERVICE :p {{ ?u :f ?f ; :g ?g }} FILTER(?m > 3 || ?f = ?g)"
@@ -320,7 +319,6 @@ NOT_INCREMENTAL_ALONE = {
     "there is more than triples and filters": alone("WINDOW :w { ?u :m ?m OPTIONAL { ?u :n ?n } }"),
     "a predicate in the WINDOW is not an IRI": alone("WINDOW :w { ?u ?p ?m }"),
     "nothing binds ?zz, which a filter needs": alone(f"{WINDOW} FILTER(!BOUND(?zz))"),
-    "a filter is not decided on numbers alone": alone(f"{WINDOW} FILTER(?u != :ann)"),
     "a filter is decided at the window's close": alone(f"{WINDOW} FILTER(?m > RAND())"),
     "STRLEN is not computed on numbers alone": alone(select="?u (STRLEN(?m) AS ?score)"),
     "> does not give a number": alone(select="?u (?m > 3 AS ?score)"),

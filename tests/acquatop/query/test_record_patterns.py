@@ -39,6 +39,42 @@ worlds = st.builds(
 )
 
 
+FILTERED = (
+    '?e :text ?t ; :n ?n FILTER(CONTAINS(LCASE(?t), "spark"))',
+    '?e :text ?t ; :n ?n FILTER(REGEX(?t, "^[sr]", "i") && ?n > 0)',
+    '?e :text ?t ; :n ?n FILTER(?t != "rain")',
+    '?e :text ?t ; :n ?n FILTER(?t IN ("rain", "über", "a \\"quoted\\" \\\\ word"))',
+    "?e :text ?t ; :n ?n FILTER(STRLEN(?t) > ?n + 3)",
+    "?e :by ?u ; :n ?n FILTER(?u = <http://example.org/user/ann>)",
+    "?e :by ?u ; :to ?v ; :n ?n FILTER(?u != ?v)",
+    '?e :by ?u ; :n ?n FILTER(STRENDS(STR(?e), "1") || ?u < ?e || ?n = 2)',
+    '?e :link ?l ; :n ?n FILTER(ISIRI(?l) && STRSTARTS(STR(?l), "http://example.org/"))',
+    "?e :n ?n ; :d ?d FILTER(DATATYPE(?d) = xsd:double && BOUND(?n))",
+    '?e :text ?t ; :n ?n FILTER(LANG(?t) = "" && !(?t = 3) && SUBSTR(?t, 1, 1) = "r")',
+    '?e :text ?t ; :n ?n FILTER(COALESCE(xsd:integer(?t), 1) = 1 && IF(?n > 1, ?t > "s", true))',
+    "?e :text ?t ; :n ?n FILTER(IRI(?t) != ?e)",
+)
+OUTSIDE = ("", "FILTER(?n > 0)", 'FILTER(CONTAINS(STR(?e), "2"))', 'FILTER(STR(?n) != "3")')
+
+
+@settings(max_examples=60)
+@given(
+    worlds,
+    st.sampled_from(FILTERED),
+    st.sampled_from(OUTSIDE),
+    st.sampled_from(["all", "all", "latest", "distinct"]),
+    st.integers(0, 2**32),
+    st.booleans(),
+)
+def test_filters_on_values_of_any_type_are_decided_as_records_come(
+    world: World, pattern: str, outside: str, arrivals: str, seed: int, restarts: bool
+) -> None:
+    world = replace(world, pattern=pattern, outside=outside, arrivals=arrivals)
+    bound = world.bind()
+    assert isinstance(bound, BoundQuery), bound.reason
+    assert_right(world, bound, seed, restarts=restarts)
+
+
 AGGREGATES = (
     "{ SELECT ?u (COUNT(*) AS ?s) WHERE { ?e :by ?u ; :n ?n } GROUP BY ?u }",
     "{ SELECT ?u (SUM(?n) AS ?s) WHERE { ?e :by ?u ; :n ?n ; :text ?t } GROUP BY ?u }",
