@@ -105,7 +105,22 @@ class Iris:
         return pc.if_else(fit, terms, None)
 
 
-Kind = Datatype | Iris
+@dataclass(frozen=True)
+class AnyTerm:
+    """Terms of any kind, as they are: of statements that an engine has made."""
+
+    words: str = "a term of any kind"
+
+    def terms(self, scalars: pa.Array) -> pa.StringArray:
+        """Return nulls: a value is of some kind."""
+        return pa.nulls(len(scalars), pa.string())
+
+    def among(self, terms: pa.StringArray) -> pa.StringArray:
+        """Return all terms."""
+        return terms
+
+
+Kind = Datatype | Iris | AnyTerm
 
 
 @dataclass(frozen=True)
@@ -137,7 +152,15 @@ class Objects:
     def can_be_keys(self) -> bool:
         """True if equal objects have equal terms, wherever they come from."""
         plain = (*INTEGERS, *_TEXTUAL, XSD + "boolean")
-        return all(isinstance(each, Iris) or each.iri in plain for each in self.kinds)
+        return all(
+            isinstance(each, Iris) or (isinstance(each, Datatype) and each.iri in plain)
+            for each in self.kinds
+        )
+
+    @property
+    def are_any(self) -> bool:
+        """True if the objects may be anything."""
+        return AnyTerm() in self.kinds
 
     def terms(self, scalars: pa.Array) -> pa.StringArray:
         """Return distinct values as terms, null for those that fit no kind.

@@ -125,6 +125,16 @@ def blank_label(iri: str) -> str | None:
     return f"r{match[1]}" if match else None
 
 
+def iri_of_label(label: str) -> str | None:
+    """Return the IRI that stands for the blank node of a label from :func:`blank_label`, or None.
+
+    >>> iri_of_label("r00112233445566778899aabbccddeeff"), iri_of_label("b0")
+    ('urn:acquatop:blank:00112233445566778899aabbccddeeff', None)
+    """
+    iri = _BLANK + label[1:]
+    return iri if blank_label(iri) == label else None
+
+
 def is_blank(term: str) -> bool:
     """Return True if a term is an IRI that stands for a blank node; no remote knows such an IRI."""
     return term.startswith("<") and blank_label(term[1:-1]) is not None

@@ -65,7 +65,8 @@ class Stream:
     kept, ``buckets`` into how many parts they are cut in the executors. ``small_batches`` says
     where they are read on Spark. ``strategy`` keeps the candidates of queries without a remote;
     None if it is chosen by cost. ``dead_letters_path`` is the file that keeps unusable records, up
-    to ``dead_letters_bytes``. ``frame`` has the rows if the program gives them.
+    to ``dead_letters_bytes``. ``frame`` has the rows if the program gives them. ``query`` is the
+    name of the query whose answers the stream is made of; None for a stream of the catalog's.
     """
 
     iri: str
@@ -85,12 +86,15 @@ class Stream:
     dead_letters_path: str | None = None
     dead_letters_bytes: int = DEAD_LETTERS_BYTES
     frame: DataFrame | None = field(default=None, repr=False, compare=False)
+    query: str | None = None
 
 
 @dataclass(frozen=True)
 class Catalog:
     """Prefixes, streams, services, graphs and functions that queries may name, limits of
     evaluations, and settings for a Spark that an engine starts.
+
+    ``unreadable`` are names of queries whose answers are no stream, with the reason.
     """
 
     prefixes: Mapping[str, str]
@@ -100,6 +104,7 @@ class Catalog:
     evaluation: EvaluationLimits = DEFAULT_LIMITS
     spark: SparkSettings = field(default_factory=SparkSettings)
     functions: Mapping[str, DeclaredFunction] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def records(self) -> frozenset[str]:

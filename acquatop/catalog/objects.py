@@ -56,6 +56,8 @@ def _plain(field: str, kind: Kind) -> Property | None:
     """Return a property whose column holds plain values; None if it needs terms."""
     if isinstance(kind, Datatype):
         return Property(field, kind.iri) if kind.iri in DATATYPES else None
+    if not isinstance(kind, Iris):
+        return None
     template = Template(kind.prefix, "", kind.suffix) if kind.prefix else None
     return Property(field, IRI, template)
 

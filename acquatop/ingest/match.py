@@ -249,6 +249,11 @@ class Matcher:
             found.append(Diagnostic("unsupported", message, predicate.span))
         else:
             found.extend(unknown_predicate(predicate, self._mapping))
+            about = self._mapping.properties.get(predicate.value)
+            is_any = isinstance(about, TermProperty) and about.objects.are_any
+            if is_any and isinstance(triple.object, ast.Literal):
+                message = "a literal as an object needs a property of known datatypes"
+                found.append(Diagnostic("unsupported", message, triple.object.span))
 
     @property
     def signature(self) -> str:

@@ -14,6 +14,7 @@ from acquatop.catalog.remotes import SparqlSource
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.combining import matcher_of
 from acquatop.ingest.match import Matcher, unknown_predicate
+from acquatop.plan.reading_order import circle
 from acquatop.plan.remote_query import star_of
 from acquatop.plan.strategy import Choice, HintError, Workload, choose
 from acquatop.topk.shared.contract import TopKRequest
@@ -329,8 +330,11 @@ def bind_plan(
 
     Raises :class:`~rspql.diagnostics.QueryError`.
     """
-    bound = _bind(plan, catalog, text, file, name)
     windows = plan.windowed.windows if isinstance(plan, TopKPlan) else plan.windows
+    own = [window.stream for window in windows if window.stream.value == plan.name]
+    if own and plan.name not in catalog.streams:
+        raise QueryError([circle(own[0])], text, file)
+    bound = _bind(plan, catalog, text, file, name)
     return BoundCounted(bound.name, bound) if isinstance(windows[0], CountWindow) else bound
 
 
@@ -425,7 +429,7 @@ def _bind_topk(
 def _window(window: AnyWindow, catalog: Catalog, found: list[Diagnostic]) -> BoundWindow | None:
     stream = catalog.streams.get(window.stream.value)
     if stream is None:
-        found.append(_unknown("stream", window.stream, catalog.streams))
+        found.append(_no_stream(window.stream, catalog))
         return None
     if isinstance(window, CountWindow):
         _check_count(window, stream, found)
@@ -550,6 +554,15 @@ def _check_predicates(
             for predicate in (triple.predicate for triple in triples):
                 if isinstance(predicate, ast.Iri):
                     found.extend(unknown_predicate(predicate, mappings[node.graph.value]))
+
+
+def _no_stream(iri: Iri, catalog: Catalog) -> Diagnostic:
+    reason = catalog.unreadable.get(iri.value)
+    if reason is None:
+        found = _unknown("stream", iri, catalog.streams)
+        return replace(found, hint=f"{found.hint} (a query that makes it is registered first)")
+    message = f"the query <{iri.value}> makes no stream: {reason}"
+    return Diagnostic("unknown-stream", message, iri.span, "let it be a SELECT or a CONSTRUCT")
 
 
 def _unknown(kind: str, iri: Iri, known: Iterable[str]) -> Diagnostic:
