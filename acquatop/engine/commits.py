@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
 from acquatop.answer.answer import Answer
 from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.persistence import EngineState, KeptSlot
 from acquatop.engine.slots import SlotTable
-from acquatop.engine.stream import StreamOperator
 from replica.clocks import Clock
+
+
+class KeptStream(Protocol):
+    """Stream with a state to keep."""
+
+    @property
+    def iri(self) -> str:
+        """The stream's IRI."""
+
+    @property
+    def has_ended(self) -> bool:
+        """True if it has ended."""
+
+    def state(self) -> dict[str, Any]:
+        """Return its state, as JSON."""
+
+    def snapshot_committed(self) -> None:
+        """Note that a snapshot with the present state is durable."""
 
 
 class Committer:
@@ -20,7 +38,7 @@ class Committer:
         self._state = state
         self._slots = slots
         self._clock = clock
-        self._streams: list[StreamOperator] = []
+        self._streams: list[KeptStream] = []
         self._ended: dict[str, KeptSlot] = {}
 
     @property
@@ -42,9 +60,9 @@ class Committer:
         if self._state is not None:
             self._state.check_right()
 
-    def add(self, stream: StreamOperator) -> None:
+    def add(self, stream: KeptStream) -> None:
         """Commit one more stream, and no longer those that have ended."""
-        going = [each for each in self._streams if not each.time.has_ended]
+        going = [each for each in self._streams if not each.has_ended]
         self._streams = [*going, stream]
 
     def commit(self, stream: str, entry: Mapping[str, bytes], answers: Sequence[Answer]) -> float:

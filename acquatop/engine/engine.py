@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Catalog
 from acquatop.catalog.given_frames import with_frames
+from acquatop.engine.answers_streams.table import AnswersStreams
 from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
 from acquatop.engine.handle import BACKLOG, RegisteredQuery, merged
@@ -152,8 +153,9 @@ class Engine:
         delivery = Delivery(
             self._queries, self._slots, observer, durable=durable, check=self._committer.check
         )
+        answers = AnswersStreams(self._queries, self._slots, self._committer, kept, settings)
         self._streams = StreamTable(
-            self._runtime, self._committer, delivery, observer, kept, settings
+            self._runtime, self._committer, delivery, observer, kept, settings, answers
         )
         self._board = WaitingBoard(
             self._queries,
@@ -212,10 +214,12 @@ class Engine:
         """Compile a query, fill its replicas, and run it; ``sinks`` get its answers.
 
         ``backlog`` replaces ``BACKLOG``, the number of answers that may wait to be read. Use 0 if
-        only sinks read them. Raises :class:`~rspql.diagnostics.QueryError` for errors in the text,
-        and :class:`~acquatop.errors.EnvironmentProblem` if the remote cannot be reached.
+        only sinks read them. A query that reads the answers of another is registered after it.
+        Raises :class:`~rspql.diagnostics.QueryError` for errors in the text, and
+        :class:`~acquatop.errors.EnvironmentProblem` if the remote cannot be reached.
         """
-        bound = bind_query(text, self.catalog, functions=self._functions, file=file, name=name)
+        known = self.known
+        bound = bind_query(text, known, functions=self._functions, file=file, name=name)
         return self._launcher.register(bound, text, sinks, backlog)
 
     def run(self, bound: Bound, *, sinks: Sequence[Sink] = ()) -> RegisteredQuery:
@@ -234,6 +238,15 @@ class Engine:
     def queries(self) -> Sequence[RegisteredQuery]:
         """The queries registered so far, without those that were stopped by their handle."""
         return list(self._queries)
+
+    @property
+    def known(self) -> Catalog:
+        """The catalog, with the streams that registered queries make of their answers."""
+        return self._queries.with_answers(self.catalog)
+
+    def readers(self, name: str) -> Sequence[str]:
+        """Return the names of the running queries that read the answers of one."""
+        return [each.name for each in self._queries.readers(name)]
 
     @property
     def groups(self) -> Sequence[Sequence[str]]:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from acquatop.answer.answer import Answer
+from acquatop.answer.unanswered import Unanswered
 from acquatop.engine.alignment import StreamAlignment
 from acquatop.engine.handle import RegisteredQuery
 from acquatop.errors import EnvironmentProblem
 from acquatop.query.contract import Evaluation
+
+if TYPE_CHECKING:
+    from acquatop.engine.answers_streams.stream import AnswersStream
+    from acquatop.engine.answers_streams.worth import Inheritance
 
 _NO_FAULT = (OSError, MemoryError, EnvironmentProblem)
 """Errors of the environment: if state is kept, they end the run, which can be resumed later."""
@@ -31,6 +38,9 @@ class EvaluationSlot:
         self.streams = StreamAlignment()
         self.queries: tuple[RegisteredQuery, ...] = ()
         """Replaced as a whole at each change, so that it can be read without a lock."""
+        self.answers_streams: tuple[AnswersStream, ...] = ()
+        """Streams that its queries make and others read. Replaced as a whole, too."""
+        self._inheritance: dict[str, Inheritance] = {}
         self._waits: dict[str, float] = {}
         self._unreported: BaseException | None = None
 
@@ -49,8 +59,24 @@ class EvaluationSlot:
         self.queries = (*self.queries, query)
 
     def remove(self, query: RegisteredQuery) -> None:
-        """Remove a query's handle."""
+        """Remove a query's handle, and the stream that it makes."""
         self.queries = tuple(each for each in self.queries if each is not query)
+        self._inheritance.pop(query.name, None)
+        for each in self.answers_streams:
+            if each.query == query.name:
+                each.operator.end()
+        self.answers_streams = tuple(each for each in self.answers_streams if not each.has_ended)
+
+    def inherit(self, query: str, inheritance: Inheritance) -> None:
+        """Let a query's answers be worth no more than those of the streams that it reads."""
+        self._inheritance[query] = inheritance
+
+    def judged(self, made: Answer | Unanswered) -> Answer | Unanswered:
+        """Return an answer with the status that remains to it."""
+        if not self._inheritance or isinstance(made, Unanswered):
+            return made
+        known = self._inheritance.get(made.query)
+        return made if known is None else known.judged(made)
 
     def fail(self, error: BaseException) -> None:
         """Note an error, which ends the evaluation."""

@@ -51,6 +51,7 @@ class RegisteredQuery:
         columns: Mapping[str, str] | None = None,
         backlog: int | None = None,
         leave: Callable[[RegisteredQuery], None] = lambda query: None,
+        guard: Callable[[RegisteredQuery], None] = lambda query: None,
     ) -> None:
         self.name = name
         self.streams = tuple(streams)
@@ -65,6 +66,7 @@ class RegisteredQuery:
         self._end: _End | None = None
         self._news = news
         self._leave = leave
+        self._guard = guard
 
     def __iter__(self) -> Iterator[Answer]:
         return self.answers()
@@ -94,7 +96,12 @@ class RegisteredQuery:
         return answers_stream(spark, folder, self.name, self._columns, types or {})
 
     def stop(self) -> None:
-        """Stop this query; iterators over its answers end. Others on its streams continue."""
+        """Stop this query; iterators over its answers end. Others on its streams continue.
+
+        Raises :class:`~acquatop.errors.UserError` if running queries read its answers.
+        """
+        if not self.stopped:
+            self._guard(self)
         self.finish(None, forget=True)
         self._leave(self)
 

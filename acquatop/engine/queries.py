@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from acquatop.catalog.catalog import Stream
+from acquatop.catalog.catalog import Catalog, Stream
 from acquatop.engine.handle import AnswerSignal, RegisteredQuery
 from acquatop.engine.observer import Observer, QueryState
 from acquatop.engine.slots import SlotTable
+from acquatop.errors import AcquaTopError, UserError
+from acquatop.plan.answers_stream import with_answers
 from acquatop.plan.bind import Bound
 from acquatop.plan.columns import columns_of
 from connectors.registry import CONNECTORS
@@ -70,6 +72,7 @@ class QueryRegistry:
                 columns=columns_of(bound),
                 backlog=backlog,
                 leave=leave,
+                guard=self._guard,
             )
             entry = RegistryEntry(query, bound, {f"query {query.name}": text, **streams})
             self._entries[query.name] = entry
@@ -103,6 +106,25 @@ class QueryRegistry:
                 if not entry.query.stopped and name != but
             ]
 
+    def with_answers(self, catalog: Catalog) -> Catalog:
+        """Return a catalog with the streams that the running and waiting queries make."""
+        return with_answers(catalog, [each.bound for each in self._running()])
+
+    def readers(self, name: str) -> Sequence[RegisteredQuery]:
+        """Return the running queries that read the stream of a query's answers."""
+        return [each.query for each in self._reading(name)]
+
+    def _reading(self, name: str) -> Sequence[RegistryEntry]:
+        return [each for each in self._running() if _made_by(name, each)]
+
+    def _running(self) -> Sequence[RegistryEntry]:
+        return [each for each in self.entries() if not each.query.stopped]
+
+    def _guard(self, query: RegisteredQuery) -> None:
+        """Raise :class:`UserError` if others read the query's answers: they would get none."""
+        if names := [each.name for each in self.readers(query.name)]:
+            raise UserError(read_by(query.name, names))
+
     def manifest(self) -> dict[str, str]:
         """Return the texts that must not change while state is kept.
 
@@ -113,10 +135,20 @@ class QueryRegistry:
             return {name: text for entry in running for name, text in entry.texts.items()}
 
     def end(self, query: RegisteredQuery, error: BaseException | None = None) -> None:
-        """End a query, with an error if there is one, and release everything it needs."""
+        """End a query, with an error if there is one, and release everything it needs.
+
+        Those that read only its answers end with it, and with an error all that read them.
+        """
+        readers = self._reading(query.name)
         query.finish(error)
         self._observer.query(query.name, QueryState.ENDED if error is None else QueryState.FAILED)
         self._slots.forget(query)
+        for reader in readers:
+            if error is not None:
+                reason = f"the query {query.name}, which it reads: {error}"
+                self.fail(reader.query, AcquaTopError(reason))
+            elif any(map(reader.query.stream_ended, _made_by(query.name, reader))):
+                self.end(reader.query)
 
     def fail(self, query: RegisteredQuery, error: BaseException) -> None:
         """End a query by an error of its own."""
@@ -138,8 +170,23 @@ class QueryRegistry:
                 self._observer.query(query.name, QueryState.ENDED)
 
 
+def _made_by(name: str, reader: RegistryEntry) -> set[str]:
+    """Return the streams that a query reads and another makes."""
+    return {stream.iri for stream in reader.bound.streams if stream.query == name}
+
+
+def read_by(name: str, readers: Sequence[str]) -> str:
+    """Return the reason why a query cannot be stopped, and the remedy."""
+    return (
+        f"{name} is read by {', '.join(readers)}, which would get nothing any more\n"
+        "  hint: stop what reads it first"
+    )
+
+
 def _description(stream: Stream) -> str:
     """Return the settings of a stream that must not change while its state is kept."""
+    if stream.query is not None:
+        return f"answers of: {stream.query}\nmapping: {stream.mapping}"
     options = CONNECTORS[stream.connector].options
     said = {
         "connector": stream.connector,

@@ -31,7 +31,8 @@ class Outcome:
     entry: Mapping[str, bytes] = field(default_factory=dict)
 
 
-Made = Answer | Unanswered | SlotFailure
+Made = Answer | Unanswered | SlotFailure | BatchSeen
+"""Answer, or a window without one; a failed slot; facts of a batch of a query's answers."""
 
 Step = Generator[Made, None, Outcome]
-"""Answers one by one, each made when it is asked for; windows without one; and failed slots."""
+"""Answers and the like one by one, each made when it is asked for; then the outcome."""

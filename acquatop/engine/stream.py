@@ -5,40 +5,45 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from acquatop.answer.answer import Answer
-from acquatop.answer.unanswered import Unanswered
 from acquatop.catalog.catalog import Stream
-from acquatop.engine.alignment import MAX_DRIFT
+from acquatop.engine.alignment import MAX_DRIFT, StreamAlignment
 from acquatop.engine.batch_facts import batch_seen, has_times
 from acquatop.engine.batch_segments import Segment, newest_of, segments_of, together
 from acquatop.engine.evaluation_slot import EvaluationSlot, isolate_failures
 from acquatop.engine.gate import Gate
 from acquatop.engine.job_ahead import PreparedJob
+from acquatop.engine.job_maker import JobMaker
 from acquatop.engine.journal_entry import JournalEntry, pack_entry
 from acquatop.engine.observer import BatchSeen
 from acquatop.engine.reducer_slices import ReducerSlice, reducers_of
 from acquatop.engine.side_outputs.of_stream import OldRecords, SideOutputs
+from acquatop.engine.slot_step import due_answers, last_answers
 from acquatop.engine.source_retention import SourceRetention
 from acquatop.engine.step import Made, Outcome, SlotFailure, Step
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.stream_slots import StreamSlots
 from acquatop.engine.stream_time import StreamTime
-from acquatop.ingest.reduce.arrival_order import ArrivalOrder
-from acquatop.ingest.reduce.contract import PartKind, Reducer
+from acquatop.ingest.reduce.contract import PartKind
 from acquatop.ingest.reduce.job import Job
-from acquatop.ingest.reduce.late_finder import BoolArray, LateFinder
+from acquatop.ingest.reduce.late_finder import BoolArray
 from acquatop.plan.bind import Bound
-from acquatop.query.contract import Tick
 from acquatop.runtime import Batch, Position
 from acquatop.topk.contract import IntArray
-from acquatop.windows import Windows
 
 _NO_TIMES: IntArray = np.empty(0, dtype=np.int64)
 _NO_BATCH = Batch({}, ())
+
+
+class Taken(NamedTuple):
+    """Batch that was taken: the number of its answers and segments, and its facts."""
+
+    answers: int
+    segments: int
+    seen: BatchSeen
 
 
 class StreamOperator:
@@ -47,10 +52,12 @@ class StreamOperator:
     It calls nobody above: a :class:`~acquatop.engine.step.Step` yields answers and failures, and
     the driver decides about them. Queries come and go between batches: each sees all of a batch or
     nothing. Between batches, the time of a live stream may advance by itself (:meth:`tick`), never
-    during a batch.
+    during a batch. ``source`` are the streams of the query that makes this one, if a query does.
     """
 
-    def __init__(self, stream: Stream, settings: StreamSettings) -> None:
+    def __init__(
+        self, stream: Stream, settings: StreamSettings, source: StreamAlignment | None = None
+    ) -> None:
         self.stream = stream
         self.iri = stream.iri
         self.gate = Gate()
@@ -58,12 +65,14 @@ class StreamOperator:
         self.time = StreamTime(stream.lateness_ms, idle_ms, settings.clock)
         self.retention = SourceRetention()
         self.position: Position | None = None
+        self._source = source
         self._live = settings.live
         self._durable = settings.durable
         self._clock = settings.clock
         self._wall_clock = settings.wall_clock
         self._side_outputs = SideOutputs(stream, settings.recording, durable=settings.durable)
-        self._slots = StreamSlots(self)
+        self.slots = StreamSlots(self)
+        self._jobs = JobMaker(stream, settings, self._side_outputs, self.slots)
         self._slices: Sequence[ReducerSlice] = ()
         self._next_slices: Sequence[ReducerSlice] = ()
         """Slices of the batch that is under way behind the present one."""
@@ -72,24 +81,24 @@ class StreamOperator:
 
     def join(self, slot: EvaluationSlot, bound: Bound) -> bool:
         """Let a query see the stream from the next batch on; return False if it has ended."""
-        return self._slots.join(slot, bound)
+        return self.slots.join(slot, bound)
 
     def attach_resumed(self, slot: EvaluationSlot) -> None:
         """Drive a slot with queries that have joined already."""
-        self._slots.attach_resumed(slot)
+        self.slots.attach_resumed(slot)
 
     def leave(self, slot: EvaluationSlot, name: str) -> None:
         """Remove a query, from the next batch on."""
-        self._slots.leave(slot, name)
+        self.slots.leave(slot, name)
         self.wake()
 
     def joined_after(self, name: str) -> int | None:
         """Return the time after which a query's first window opens, if it joined later."""
-        return self._slots.joined_after.get(name)
+        return self.slots.joined_after.get(name)
 
     def apply_joins_and_leaves(self) -> None:
         """Let queries join and leave, between two batches."""
-        self._slots.apply_joins_and_leaves(self.time.reached_ms)
+        self.slots.apply_joins_and_leaves(self.time.reached_ms)
 
     # Batches --------------------------------------------------------------------------------------
 
@@ -104,14 +113,14 @@ class StreamOperator:
     def job(self) -> Job:
         """Return the job for the next batch: the reducers that the present queries need."""
         reducers, self._slices = reducers_of(
-            self._slots, lambda slot: slot.evaluation.reducers(self.iri)
+            self.slots, lambda slot: slot.evaluation.reducers(self.iri)
         )
-        for slot in self._slots:
+        for slot in self.slots:
             if len(slot.streams) > 1:
                 # Another stream's thread may have seen this one idle, and be closing windows.
                 slot.await_turn()
-        job = self._job(reducers, self.watermark_ms, self.time.announced_watermark_ms)
-        return replace(job, latest_ms=self._latest_ms())
+        job = self._jobs.job(reducers, self.watermark_ms, self.time.announced_watermark_ms)
+        return replace(job, latest_ms=self._jobs.latest_ms())
 
     def job_ahead(self, batch: Batch) -> PreparedJob | None:
         """Return the job for the records behind a batch that is to be taken next.
@@ -121,56 +130,53 @@ class StreamOperator:
         brings.
         """
         reached_ms = self.time.watermark_after(newest_of(batch.partitions))
-        if reached_ms is None or not self._slots.are_settled:
+        if reached_ms is None or not self.slots.are_settled:
             return None
-        ahead = {slot: slot.evaluation.reducers_ahead(self.iri, reached_ms) for slot in self._slots}
+        ahead = {slot: slot.evaluation.reducers_ahead(self.iri, reached_ms) for slot in self.slots}
         known = {slot: reducers for slot, reducers in ahead.items() if reducers is not None}
         if len(known) < len(ahead):
             return None
-        reducers, slices = reducers_of(self._slots, known.__getitem__)
+        reducers, slices = reducers_of(self.slots, known.__getitem__)
         announced_ms = self.time.announced_watermark_ms
         announced_ms = reached_ms if announced_ms is None else max(reached_ms, announced_ms)
         return PreparedJob(
-            self._job(reducers, reached_ms, announced_ms), slices, self._begin_prepared
+            self._jobs.job(reducers, reached_ms, announced_ms), slices, self._begin_prepared
         )
 
     def _begin_prepared(self, prepared: PreparedJob) -> Job | None:
         self._next_slices = prepared.slices
         if not self.time.begin_next():
             return None
-        return replace(prepared.job, latest_ms=self._latest_ms())
-
-    def _job(
-        self, reducers: Sequence[Reducer], watermark_ms: int | None, announced_ms: int | None
-    ) -> Job:
-        """Return the job behind a watermark, and one that queries have been given by then."""
-        return Job(
-            self.stream.mapping,
-            reducers,
-            late=self._late_finder(announced_ms),
-            keeps_bad=self._side_outputs.has_bad,
-            keeps_records=self._side_outputs.has_records,
-            order=self._arrival_order(watermark_ms),
-        )
+        return replace(prepared.job, latest_ms=self._jobs.latest_ms())
 
     def take(self, batch: Batch, due_at: float) -> Step:
         """Give a batch to every query, segment by segment, and make the answers that are due."""
         before_ms = self.time.watermark_ms
         self._side_outputs.add(batch)
+        taken = yield from self.absorb(batch, due_at)
+        self.position = batch.position
+        entry = {}
+        needs_snapshot = taken.answers or self.slots.has_changed or batch.log_nearly_full
+        if self._durable and not needs_snapshot and taken.segments == 1:
+            state = self._side_outputs.state()
+            entry = pack_entry(self.iri, _reduced(batch), self._slices, before_ms, state)
+        return Outcome(taken.seen, entry)
+
+    def absorb(
+        self, batch: Batch, due_at: float, wait: float | None = None
+    ) -> Generator[Made, None, Taken]:
+        """Give a batch to every query, segment by segment, and make the answers that are due.
+
+        Each slot may ``wait`` so long for remotes.
+        """
         segments = segments_of(batch)
         late, answers, seconds = 0, 0, 0.0
         for segment in segments:
             late += yield from self._take_segment(segment)
             evaluated = self._clock()
-            answers += yield from self._close_due_windows(due_at)
+            answers += yield from self.close_due_windows(due_at, wait)
             seconds += self._clock() - evaluated
-        self.position = batch.position
-        entry = {}
-        needs_snapshot = answers or self._slots.changed or batch.log_nearly_full
-        if self._durable and not needs_snapshot and len(segments) == 1:
-            state = self._side_outputs.state()
-            entry = pack_entry(self.iri, _reduced(batch), self._slices, before_ms, state)
-        return Outcome(self._seen(together(segments), late, seconds), entry)
+        return Taken(answers, len(segments), self._seen(together(segments), late, seconds))
 
     def _take_segment(self, segment: Segment) -> Generator[SlotFailure, None, int]:
         """Give a segment of a batch to every query; return the number of late records."""
@@ -206,24 +212,22 @@ class StreamOperator:
                     each.slot.evaluation.add(self.iri, parts, each.names)
         return late
 
-    def _close_due_windows(self, due_at: float) -> Generator[Made, None, int]:
-        """Yield the answers that are due, and what has none; return their number."""
-        count, wait = 0, self._longest_wait()
-        for slot in self._slots:
-            with isolate_failures(slot, durable=self._durable):
-                for stream, watermark_ms in slot.streams.steps(self):
-                    longest = slot.longest_wait(self.iri, wait)
-                    stream.announce(watermark_ms)
-                    due = slot.evaluation.advance(Tick(stream.iri, watermark_ms, due_at, longest))
-                    for answer in _wanted(slot, due):
-                        count += 1
-                        yield answer
+    def close_due_windows(
+        self, due_at: float, wait: float | None = None
+    ) -> Generator[Made, None, int]:
+        """Yield the answers that are due, and what has none; return their number.
+
+        Each slot may ``wait`` so long for remotes.
+        """
+        count, wait = 0, self._longest_wait() if wait is None else wait
+        for slot in self.slots:
+            count += yield from due_answers(slot, self, due_at, wait, durable=self._durable)
         yield from self._failures()
         return count
 
     def _failures(self) -> Iterator[SlotFailure]:
         """Yield the slots with a new error; streams that share a slot report it once."""
-        for slot in {each.slot: None for each in self._slices} | dict.fromkeys(self._slots):
+        for slot in {each.slot: None for each in self._slices} | dict.fromkeys(self.slots):
             if (error := slot.claim_failure()) is not None:
                 yield SlotFailure(slot, error)
 
@@ -234,9 +238,10 @@ class StreamOperator:
         the shortest slide, so that none falls behind for good. On a recording the time is
         unlimited.
         """
-        if not self._live or not self._slots:
+        slots = list(self.slots.with_those_behind())
+        if not self._live or not slots:
             return math.inf
-        return min(slot.evaluation.slide_ms for slot in self._slots) / 2000 / len(self._slots)
+        return min(slot.evaluation.slide_ms for slot in slots) / 2000 / len(slots)
 
     # The clock and the end ------------------------------------------------------------------------
 
@@ -244,41 +249,46 @@ class StreamOperator:
         """Advance an idle stream's time by the clock, and make the answers that are due."""
         self.apply_joins_and_leaves()
         self.time.tick(now)
-        yield from self._close_due_windows(now)
+        yield from self.close_due_windows(now)
         return Outcome(self._seen(_NO_BATCH, 0, self._clock() - now))
 
     def due_in(self) -> float | None:
         """Return the seconds until the next window may close by itself; None if unknown."""
-        return self.time.due_in(self._due_ms(), at_once=self._slots.is_changing)
+        return self.time.due_in(self._due_ms(), at_once=self.slots.is_changing)
 
     def _due_ms(self) -> Iterator[int]:
         if (reached := self.watermark_ms) is not None:
-            due = (slot.evaluation.due_after(self.iri, reached) for slot in self._slots)
+            due = (slot.evaluation.due_after(self.iri, reached) for slot in self.slots)
             yield from (time_ms for time_ms in due if time_ms is not None)
+        for behind in self.slots.answers_streams():
+            yield from behind.operator._due_ms()
 
     def end(self) -> None:
         """Accept no query any more; those that have come before see the end."""
-        self._slots.close()
+        self.slots.close()
         self.time.end()
         self.apply_joins_and_leaves()
 
     def finish(self, *, closes: bool) -> Step:
         """Make the answers of the windows left at the end, if it ``closes`` them."""
-        for slot in self._slots:
-            with isolate_failures(slot, durable=self._durable):
-                slot.forget_wait(self.iri)
-                if closes:
-                    yield from _wanted(slot, slot.evaluation.finish(self.iri))
+        for slot in self.slots:
+            yield from last_answers(
+                slot, self.iri, self._clock(), durable=self._durable, closes=closes
+            )
         yield from self._failures()
         return Outcome(self._seen(_NO_BATCH, 0, 0.0))
 
     def detach(self) -> Sequence[EvaluationSlot]:
-        """Hold up no other stream any more; return the slots that have lost a stream."""
+        """Hold up no other stream any more; return the slots that have lost a stream.
+
+        So have those behind streams of answers that have ended with it.
+        """
         self.gate.release()
-        for slot in self._slots:
+        for slot in self.slots:
             slot.streams.detach(self)
         self.notify_aligned_streams()
-        return list(self._slots)
+        behind = [each.operator.detach() for each in self.slots.answers_streams() if each.has_ended]
+        return [*self.slots, *(slot for slots in behind for slot in slots)]
 
     # State ----------------------------------------------------------------------------------------
 
@@ -288,7 +298,7 @@ class StreamOperator:
 
     def snapshot_committed(self) -> None:
         """Note that a snapshot with the present state is durable."""
-        self._slots.changed = False
+        self.slots.changed = False
         self.retention.snapshot_committed(self.position)
 
     def resume(self, state: Mapping[str, Any]) -> None:
@@ -305,14 +315,14 @@ class StreamOperator:
         if before_ms is not None and (self.watermark_ms is None or before_ms > self.watermark_ms):
             # Time has gone on by itself before this batch came.
             self.time.resume_watermark(before_ms)
-            yield from self._close_due_windows(self._clock())
+            yield from self.close_due_windows(self._clock())
         self._dispatch(list(entry.slices(slots)), entry.batch, _NO_TIMES)
         for segment in segments_of(entry.batch):
             self.time.note(segment.newest_ms)
         yield from self._failures()
         self.position = entry.batch.position
         self._side_outputs.resume(entry.state)
-        yield from self._close_due_windows(self._clock())
+        yield from self.close_due_windows(self._clock())
         return Outcome(self._seen(entry.batch, 0, 0.0))
 
     # Streams that are joined with this one --------------------------------------------------------
@@ -321,6 +331,11 @@ class StreamOperator:
     def watermark_ms(self) -> int | None:
         """The stream's watermark."""
         return self.time.watermark_ms
+
+    @property
+    def has_ended(self) -> bool:
+        """True if it has ended."""
+        return self.time.has_ended
 
     @property
     def is_idle(self) -> bool:
@@ -332,12 +347,16 @@ class StreamOperator:
         self.time.announce(watermark_ms)
 
     def wake(self) -> None:
-        """Check again whether the next batch may be taken."""
+        """Check again whether the next batch may be taken; so do the streams that make this one."""
         self.gate.wake()
+        if self._source is not None:
+            self._source.wake()
 
     def must_wait(self) -> bool:
         """Return True if the stream is too far ahead of another that a query joins with it."""
-        return any(self._must_wait_for(slot) for slot in self._slots)
+        return any(self._must_wait_for(slot) for slot in self.slots) or any(
+            each.operator.must_wait() for each in self.slots.answers_streams()
+        )
 
     def _must_wait_for(self, slot: EvaluationSlot) -> bool:
         if len(slot.streams) < 2 or slot.error is not None or not slot.has_readers:
@@ -349,52 +368,10 @@ class StreamOperator:
 
     def notify_aligned_streams(self) -> None:
         """Let the streams that are joined with this one check again whether they must wait."""
-        for slot in self._slots:
+        for slot in self.slots:
             slot.streams.wake(but=self)
-
-    # Too late, or too early -----------------------------------------------------------------------
-
-    def _latest_ms(self) -> int | None:
-        """Return the latest valid time of a record, or None.
-
-        A recording has no such limit, as its times are unrelated to the clock.
-        """
-        if not self._live or self.stream.ahead_ms is None:
-            return None
-        return round(1000 * self._wall_clock()) + self.stream.ahead_ms
-
-    def _late_finder(self, announced_ms: int | None) -> LateFinder | None:
-        """Return a finder of records in windows that may have closed by a watermark.
-
-        The windows that have closed are known when the batch is dispatched. Until then no further
-        window can close, because the stream is not idle; only those are closed that queries know to
-        be over.
-        """
-        if announced_ms is None:
-            return None
-        closed = [(windows, windows.first(announced_ms + 1) - 1) for windows in self._windows()]
-        return LateFinder(closed, keeps=self._side_outputs.has_late)
-
-    def _arrival_order(self, watermark_ms: int | None) -> ArrivalOrder:
-        return ArrivalOrder(
-            self._windows(),
-            self.stream.lateness_ms,
-            watermark_ms,
-            keeps_late=self._side_outputs.has_late,
-        )
-
-    def _windows(self) -> Sequence[Windows]:
-        """Return the windows of all queries, equal ones once."""
-        of_slots = (slot.evaluation.windows(self.iri) for slot in self._slots)
-        return list({each.windows: None for own in of_slots for each in own})
-
-
-def _wanted(
-    slot: EvaluationSlot, due: Iterator[Answer | Unanswered]
-) -> Iterator[Answer | Unanswered]:
-    """Yield answers as long as anybody reads them: each may ask a remote."""
-    while slot.has_readers and (answer := next(due, None)) is not None:
-        yield answer
+        for behind in self.slots.answers_streams():
+            behind.operator.notify_aligned_streams()
 
 
 def _reduced(batch: Batch) -> Batch:

@@ -12,7 +12,7 @@ from acquatop.answer.unanswered import Unanswered
 from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
 from acquatop.engine.journal_entry import JournalEntry
-from acquatop.engine.observer import Observer
+from acquatop.engine.observer import BatchSeen, Observer
 from acquatop.engine.standstill import Standstill, StandstillWatch
 from acquatop.engine.step import Outcome, SlotFailure, Step
 from acquatop.engine.stream import StreamOperator
@@ -246,6 +246,8 @@ class StreamDriver:
                     self._delivery.fail(made.slot, made.error)
                 elif isinstance(made, Unanswered):
                     self._delivery.miss(made)
+                elif isinstance(made, BatchSeen):
+                    self._observer.batch(made)
                 elif self._committer.is_durable:
                     answers.append(made)
                 else:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from acquatop.engine.alignment import AlignedStream
 from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.plan.bind import Bound
+
+if TYPE_CHECKING:
+    from acquatop.engine.answers_streams.stream import AnswersStream
 
 
 class StreamSlots:
@@ -33,8 +37,31 @@ class StreamSlots:
 
     @property
     def is_changing(self) -> bool:
-        """True if queries wait to join or leave."""
-        return bool(self._joining or self._leaving)
+        """True if queries wait to join or leave, here or behind streams of answers."""
+        return bool(self._joining or self._leaving) or any(
+            each.slots.is_changing for each in self.answers_streams()
+        )
+
+    @property
+    def has_changed(self) -> bool:
+        """True if queries have come or gone since the last snapshot, here or behind."""
+        return self.changed or any(each.slots.has_changed for each in self.answers_streams())
+
+    @property
+    def has_queries(self) -> bool:
+        """True if queries read the stream, or are about to."""
+        return bool(self._slots or self._joining)
+
+    def answers_streams(self) -> Iterator[AnswersStream]:
+        """Yield the streams that the queries make of their answers, for others."""
+        for slot in self:
+            yield from slot.answers_streams
+
+    def with_those_behind(self) -> Iterator[EvaluationSlot]:
+        """Yield the slots, and those behind streams of answers."""
+        yield from self
+        for each in self.answers_streams():
+            yield from each.slots.with_those_behind()
 
     @property
     def are_settled(self) -> bool:
@@ -98,3 +125,7 @@ class StreamSlots:
                 self.joined_after[bound.name] = reached_ms
             self.attach_resumed(slot)
         self._slots = [slot for slot in self._slots if slot.error is None and slot.has_readers]
+        for slot in self:
+            with slot.lock:
+                for each in slot.answers_streams:
+                    each.operator.apply_joins_and_leaves()

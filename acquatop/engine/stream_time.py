@@ -77,6 +77,10 @@ class StreamTime:
         """Note the newest time of some events."""
         self._watermark.note(newest_ms)
 
+    def reach(self, watermark_ms: int) -> None:
+        """Note that all events up to a time have come, as the source itself says."""
+        self._watermark.reach(watermark_ms)
+
     def watermark_after(self, newest_ms: int | None) -> int | None:
         """Return the watermark as it will be once the newest time of some events is noted."""
         return self._watermark.after(newest_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from acquatop.catalog.catalog import Stream
+from acquatop.engine.answers_streams.table import AnswersStreams
 from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
 from acquatop.engine.evaluation_slot import EvaluationSlot
@@ -30,7 +31,9 @@ class StreamTable:
         observer: Observer,
         state: EngineState | None,
         settings: StreamSettings,
+        answers: AnswersStreams,
     ) -> None:
+        self._answers = answers
         self._runtime = runtime
         self._committer = committer
         self._delivery = delivery
@@ -41,8 +44,9 @@ class StreamTable:
 
     def attach(self, slot: EvaluationSlot, bound: Bound, *, resumed: bool) -> list[StreamDriver]:
         """Let a query read its streams; return the drivers of new ones, to be carried."""
+        self._answers.attach(slot, bound, resumed=resumed)
         new = []
-        for stream in bound.streams:
+        for stream in (each for each in bound.streams if each.query is None):
             running = self._running(stream)
             if running is not None and resumed:
                 running.stream.attach_resumed(slot)
@@ -54,6 +58,7 @@ class StreamTable:
         """Remove a query from all streams."""
         for driver in list(self._drivers):
             driver.stream.leave(slot, name)
+        self._answers.leave(slot, name)
 
     def _running(self, stream: Stream) -> StreamDriver | None:
         if not self._settings.reads_together:

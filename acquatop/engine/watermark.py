@@ -53,6 +53,11 @@ class Watermark:
         reached = newest_ms - self._lateness_ms - 1
         return reached if self.watermark_ms is None else max(reached, self.watermark_ms)
 
+    def reach(self, watermark_ms: int) -> None:
+        """Note that all events up to a time have come, as the source itself says."""
+        known = self.watermark_ms
+        self.watermark_ms = watermark_ms if known is None else max(watermark_ms, known)
+
     def listen(self, now: float) -> None:
         """Note that something has come just now, or could not have come before."""
         self._since, self._base_ms = now, self.watermark_ms

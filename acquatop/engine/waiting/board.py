@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from acquatop.engine.queries import QueryRegistry, RegistryEntry
 from acquatop.engine.stream_driver import StreamDriver
@@ -37,11 +38,13 @@ class WaitingBoard:
         drivers = {iri: each for iri, each in known.items() if not each.has_ended}
         views = {iri: driver.view(now) for iri, driver in drivers.items()}
         waits = {iri: why(view) for iri, view in views.items()}
-        return {
-            entry.query.name: self._of(entry, drivers, views, waits)
-            for entry in self._queries.entries()
-            if not entry.query.stopped and not _is_ending(entry, known)
-        }
+        found: dict[str, Waiting] = {}
+        # A query comes after those whose answers it reads.
+        for entry in self._queries.entries():
+            if not entry.query.stopped and not _is_ending(entry, known):
+                behind = _of_source(entry, found)
+                found[entry.query.name] = behind or self._of(entry, drivers, views, waits)
+        return found
 
     def _of(
         self,
@@ -60,6 +63,15 @@ class WaitingBoard:
         after = {iri: drivers[iri].stream.joined_after(entry.query.name) for iri in own}
         known = {iri: time_ms for iri, time_ms in after.items() if time_ms is not None}
         return open_window(entry.bound, [views[iri] for iri in own], known)
+
+
+def _of_source(entry: RegistryEntry, found: Mapping[str, Waiting]) -> Waiting | None:
+    """Return the wait of a query whose answers an entry's query reads; None if it reads none."""
+    read = [each.query for each in entry.bound.streams if each.query and each.query in found]
+    source = next((each for each in read if found[each].is_trouble), read[0] if read else None)
+    if source is None:
+        return None
+    return replace(found[source], text=f"it reads what {source} answers: {found[source].text}")
 
 
 def _is_ending(entry: RegistryEntry, drivers: Mapping[str, StreamDriver]) -> bool:

@@ -29,7 +29,7 @@ from replica.remotes.table import TableRemote
 
 _STEPS: Sequence[tuple[Any, str]] = (
     *((StreamDriver, name) for name in ("job", "take", "end")),
-    *((StreamOperator, name) for name in ("_dispatch", "_close_due_windows", "finish")),
+    *((StreamOperator, name) for name in ("_dispatch", "close_due_windows", "finish")),
     *((Committer, name) for name in ("commit", "save", "close")),
     (Delivery, "deliver"),
     (StreamTable, "carry"),

@@ -100,6 +100,18 @@ QUERIES: Mapping[str, str] = {
     "pairs": """SELECT ?s ?t FROM NAMED WINDOW :v ON :all [RANGE 4s STEP 2s]
         FROM NAMED WINDOW :w ON :calm [RANGE 2s STEP 2s]
         WHERE { WINDOW :v { ?s :topic "t3" } WINDOW :w { ?t :topic "t4" } } ORDER BY ?s ?t""",
+    # Each reads what the one before answers, which is certified at best.
+    "busy": f"""REGISTER STREAM :busy AS SELECT ?e ?s (?m * ?r AS ?busy)
+        {_ON.format(stream="distinct")}
+        WHERE {{ WINDOW :w {{ ?e :user ?s ; :mentions ?m }} SERVICE :ranks {{ ?s :rank ?r }} }}
+        ORDER BY DESC(?busy) LIMIT 3""",
+    "often": f"""REGISTER ISTREAM :often AS SELECT ?s (COUNT(*) AS ?n) (MAX(?b) AS ?most)
+        {_ON.format(stream="busy")}
+        WHERE {{ WINDOW :w {{ ?row :s ?s ; :busy ?b }} }}
+        GROUP BY ?s ORDER BY DESC(?n) ?s LIMIT 2""",
+    "talk": f"""CONSTRUCT {{ ?s :often ?n ; :says ?topic }}
+        FROM NAMED WINDOW :v ON :often [RANGE 6s STEP 2s] {_ON.format(stream="all")}
+        WHERE {{ WINDOW :v {{ ?row :s ?s ; :n ?n }} WINDOW :w {{ ?s :topic ?topic }} }}""",
 }
 SERVICE_OF = {"one": "top", "two": "sums", "three": "friends"}
 PREFIX = f"PREFIX : <{NS}>\n"
