@@ -29,14 +29,15 @@ def explain(
     remotes: Mapping[str, Document] | None = None,
     structure: Document | None = None,
     sent: str | None = None,
+    answers: Mapping[str, str] | None = None,
 ) -> Document:
     """Return the explanation of a query that has a plan.
 
     ``remotes`` maps a service's IRI to the settings of its replica (``policy``, ``items``, ``n``,
     which is None if it is chosen while running, …). ``structure`` has the ``name`` of the structure
     that keeps the candidates, the reason for its choice (``because``), and whether several queries
-    share it (``shared``). ``sent`` says what executors send to the driver. The explanation leaves
-    out what is not given.
+    share it (``shared``). ``sent`` says what executors send to the driver. ``answers`` maps the
+    streams that queries make to those queries' names. The explanation leaves out what is not given.
     """
     plan = analysis.plan
     assert plan is not None, "a query with errors has no plan to explain"
@@ -46,6 +47,9 @@ def explain(
         if isinstance(plan, TopKPlan)
         else _windowed(plan, analysis, known)
     )
+    for window in body["windows"]:
+        if answers and window["stream"] in answers:
+            window["answers_of"] = answers[window["stream"]]
     return {
         "query": plan.name,
         "class": "top-k" if analysis.is_topk else "general",
@@ -233,8 +237,9 @@ def _title(document: Document) -> str:
 def _sections(document: Document) -> Iterator[_Branch]:
     yield _strategy(document)
     for window in document["windows"]:
+        made = " that a query makes of its answers" if "answers_of" in window else ""
         yield (
-            f"window <{window['window']}> over the stream <{window['stream']}>",
+            f"window <{window['window']}> over the stream <{window['stream']}>{made}",
             list(_window_lines(window)),
         )
     for remote in document["remotes"]:
@@ -248,6 +253,8 @@ def _sections(document: Document) -> Iterator[_Branch]:
     if document["sent"] is not None:
         yield f"sent to the driver: {document['sent']}", []
     yield _certainty(document)
+    for stream in dict.fromkeys(w["stream"] for w in document["windows"] if "answers_of" in w):
+        yield f"never more certain than the answers of <{stream}> in the window", []
     for warning in document["warnings"]:
         yield f"warning: {warning}", []
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from acquatop.plan.reading_order import ReadInACircle, reading_order
+from rspql import ast
 from rspql.compiler import Analysis, analyse
 from rspql.diagnostics import QueryError
 from rspql.parser import parse
@@ -50,6 +52,60 @@ def check_query(
     if bound.reason is not None:
         return replace(analysis, plan=bound.plan, reason=bound.reason)
     return analysis
+
+
+def check_together(
+    texts: Sequence[tuple[str, str]],
+    *,
+    catalog: Catalog | None = None,
+    bare_unit: str | None = None,
+) -> tuple[list[Analysis], Catalog | None]:
+    """Return the analyses of queries that may read each other's answers, and the catalog of all.
+
+    ``texts`` are names of files and texts. The catalog has the streams that the queries make.
+    """
+    known = {} if catalog is None else catalog.streams
+    parsed = [_parsed(text, catalog, bare_unit) for _, text in texts]
+    circle: ReadInACircle | None = None
+    try:
+        order = reading_order(parsed, known)
+    except ReadInACircle as found:
+        circle, order = found, list(range(len(texts)))
+    analyses: dict[int, Analysis] = {}
+    for at in order:
+        file, text = texts[at]
+        analysis = check_query(text, catalog=catalog, bare_unit=bare_unit, file=file)
+        if circle is not None and circle.query == at:
+            analysis = Analysis(text, file, (circle.finding,), analysis.query)
+        catalog = _with_stream_of(analysis, catalog)
+        analyses[at] = analysis
+    return [analyses[at] for at in range(len(texts))], catalog
+
+
+def _parsed(text: str, catalog: Catalog | None, bare_unit: str | None) -> ast.Query | None:
+    prefixes = catalog.prefixes if catalog is not None else {}
+    try:
+        return parse(text, prefixes=prefixes, bare_unit=bare_unit)
+    except QueryError:
+        return None
+
+
+def _with_stream_of(analysis: Analysis, catalog: Catalog | None) -> Catalog | None:
+    if catalog is None or analysis.plan is None or not analysis.ok:
+        return catalog
+    from acquatop.plan.answers_stream import with_answers
+    from acquatop.plan.bind import bind_plan
+
+    bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
+    return with_answers(catalog, [bound])
+
+
+def answers_in(analysis: Analysis, catalog: Catalog | None) -> dict[str, str]:
+    """Return the queries whose answers a query reads, by their streams."""
+    if catalog is None or analysis.query is None:
+        return {}
+    streams = (catalog.streams.get(each.stream.value) for each in analysis.query.windows)
+    return {each.iri: each.query for each in streams if each is not None and each.query is not None}
 
 
 def check_syntax(text: str, *, bare_unit: str | None = None, file: str = "<query>") -> Analysis:
@@ -104,13 +160,17 @@ def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] 
 
 
 def sent_of(analysis: Analysis, catalog: Catalog | None) -> str | None:
-    """Return what executors send to the driver for a query; None without a catalog."""
+    """Return what executors send to the driver for a query; None without a catalog.
+
+    None, too, if it reads only answers of other queries, which are in the driver.
+    """
     if catalog is None or analysis.plan is None:
         return None
     from acquatop.plan.bind import bind_plan
     from acquatop.plan.sent import sent_for
 
-    return sent_for(bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file))
+    bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
+    return None if all(each.query for each in bound.streams) else sent_for(bound)
 
 
 def _chosen(choice: Choice) -> dict[str, Any]:

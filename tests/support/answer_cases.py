@@ -49,7 +49,7 @@ def run_case(case: str, folder: Path, *, runtime: str, spark: SparkSession | Non
     copy = folder / case
     shutil.copytree(FOLDER / case, copy)
     catalog = Catalog.load(copy / "catalog.toml")
-    queries = read_queries([str(file) for file in sorted(copy.glob("*.rspql"))], catalog.prefixes)
+    queries = read_queries([str(file) for file in sorted(copy.glob("*.rspql"))], catalog)
     with Engine(
         catalog, runtime=runtime, until_end=True, spark=spark, autostart=False, clock=lambda: 0.0
     ) as engine:

@@ -39,7 +39,9 @@ class StagedEngine:
     """Engine stub that takes queries, and gives the answers that the test hands it."""
 
     def __init__(self, observer: Observer) -> None:
-        self.catalog = Catalog.parse(catalog_text(), file=Path("catalog.toml"), variables={})
+        self.catalog = self.known = Catalog.parse(
+            catalog_text(), file=Path("catalog.toml"), variables={}
+        )
         self.observer = observer
         self.running: dict[str, RegisteredQuery] = {}
         self.refuses: Exception | None = None
@@ -64,6 +66,9 @@ class StagedEngine:
 
     def _left(self, query: RegisteredQuery) -> None:
         del self.running[query.name]
+
+    def readers(self, name: str) -> Sequence[str]:
+        return ()
 
     def waiting(self) -> dict[str, Waiting]:
         return self.waits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from acquatop.app.cli.query_files import add_language_options, catalog_of, read_text, write_line
@@ -32,25 +33,39 @@ def add_parser(verbs: Any) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Check every file; return 0 if all are valid, else 2."""
-    from acquatop.plan.check import check_query, check_syntax
-
     catalog = catalog_of(options)
-    fine = True
+    texts: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
     for file in options.files:
         try:
-            text = read_text(file)
+            texts[file] = read_text(file)
         except UserError as error:
-            fine = False
-            _print_unreadable(file, str(error), as_json=options.json)
-            continue
-        if options.syntax_only:
-            analysis = check_syntax(text, bare_unit=options.unit, file=file)
+            unreadable[file] = str(error)
+    found, catalog = _analyses(texts, catalog, options)
+    for file in options.files:
+        if file in unreadable:
+            _print_unreadable(file, unreadable[file], as_json=options.json)
         else:
-            analysis = check_query(text, catalog=catalog, bare_unit=options.unit, file=file)
-            analysis = analysis if catalog is None else _with_samples(analysis, catalog)
-        fine = fine and analysis.ok
-        _print(analysis, as_json=options.json)
-    return 0 if fine else 2
+            _print(found[file], catalog, as_json=options.json)
+    return 0 if not unreadable and all(each.ok for each in found.values()) else 2
+
+
+def _analyses(
+    texts: Mapping[str, str], catalog: Catalog | None, options: argparse.Namespace
+) -> tuple[dict[str, Analysis], Catalog | None]:
+    """Return the analyses of files, and the catalog with the streams that their queries make."""
+    from acquatop.plan.check import check_syntax, check_together
+
+    if options.syntax_only:
+        alone = {
+            file: check_syntax(text, bare_unit=options.unit, file=file)
+            for file, text in texts.items()
+        }
+        return alone, catalog
+    each, known = check_together([*texts.items()], catalog=catalog, bare_unit=options.unit)
+    if known is not None:
+        each = [_with_samples(analysis, known) for analysis in each]
+    return dict(zip(texts, each, strict=True)), known
 
 
 def _with_samples(analysis: Analysis, catalog: Catalog) -> Analysis:
@@ -60,19 +75,22 @@ def _with_samples(analysis: Analysis, catalog: Catalog) -> Analysis:
     return with_stream_warnings(analysis, catalog)
 
 
-def _print(analysis: Analysis, *, as_json: bool) -> None:
+def _print(analysis: Analysis, catalog: Catalog | None, *, as_json: bool) -> None:
+    from acquatop.plan.check import answers_in
+
+    read = list(answers_in(analysis, catalog)) if analysis.ok else []
     if as_json:
         found = [each.to_json(analysis.file) for each in analysis.diagnostics]
+        document = {"file": analysis.file, "ok": analysis.ok, "diagnostics": found}
         write_line(
-            json.dumps(
-                {"file": analysis.file, "ok": analysis.ok, "diagnostics": found}, ensure_ascii=False
-            )
+            json.dumps({**document, **({"reads": read} if read else {})}, ensure_ascii=False)
         )
         return
     for each in analysis.diagnostics:
         write_line(each.render(analysis.text, analysis.file))
     if analysis.ok:
-        write_line(f"{analysis.file}: ok")
+        names = ", ".join(f"<{each}>" for each in read)
+        write_line(f"{analysis.file}: ok{f'; reads the answers of {names}' if read else ''}")
 
 
 def _print_unreadable(file: str, message: str, *, as_json: bool) -> None:

@@ -120,7 +120,7 @@ def _register(engine: Engine, options: argparse.Namespace, sinks: Sequence[Sink]
     """Register every query with the same sinks, and return the queries' names."""
     from acquatop.app.cli.queries import read_queries
 
-    queries = read_queries(options.query, engine.catalog.prefixes)
+    queries = read_queries(options.query, engine.catalog)
     for query in queries:
         engine.register(query.text, name=query.name, file=query.file, sinks=sinks)
     return [query.name for query in queries]

@@ -224,7 +224,7 @@ def _begin(service: QueryService, files: Sequence[str]) -> list[str]:
     from acquatop.app.cli.queries import read_queries
 
     known = {each.registration.name for each in service.queries()}
-    for query in read_queries(files, service.catalog.prefixes):
+    for query in read_queries(files, service.catalog):
         if query.name not in known:
             service.register(query.text, query.name)
     return [each.registration.name for each in service.queries()]

@@ -79,7 +79,7 @@ def _queries() -> Document:
                 "removeQuery",
                 "End a query and forget it",
                 {204: {"description": "It is gone"}},
-                "not-found cannot-be-kept conflict unavailable",
+                "not-found cannot-be-kept conflict is-read unavailable",
             ),
         },
         **{
@@ -89,7 +89,7 @@ def _queries() -> Document:
                     f"{verb}Query",
                     what,
                     query,
-                    "not-found conflict surroundings cannot-be-kept unavailable",
+                    "not-found conflict is-read surroundings cannot-be-kept unavailable",
                 ),
             }
             for verb, what in (

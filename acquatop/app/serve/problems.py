@@ -28,6 +28,7 @@ KINDS: Mapping[str, ProblemKind] = {
     "not-acceptable": ProblemKind(406, "The answer cannot be had in that form"),
     "timeout": ProblemKind(408, "The request took too long to come"),
     "name-taken": ProblemKind(409, "A query of that name is registered already"),
+    "is-read": ProblemKind(409, "Other queries read the answers of this one"),
     "too-many-queries": ProblemKind(409, "No more queries can be registered"),
     "conflict": ProblemKind(409, "What is kept does not allow that"),
     "too-large": ProblemKind(413, "The request is too large"),

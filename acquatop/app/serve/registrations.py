@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
+from acquatop.catalog.catalog import Catalog
 from acquatop.engine.state.folder import Folder, make_folder, write_file
 from acquatop.engine.state.problems import explained
 from acquatop.errors import EnvironmentProblem
+from acquatop.plan.reading_order import ReadInACircle, reading_order
+from rspql import ast
+from rspql.diagnostics import QueryError
+from rspql.parser import parse
 
 _SUFFIX = ".json"
 _UNFINISHED = ".new"
@@ -27,6 +33,29 @@ class QueryRegistration:
     text: str
     since_ms: int
     paused: bool = False
+
+
+def in_reading_order(
+    registrations: Sequence[QueryRegistration], catalog: Catalog
+) -> list[QueryRegistration]:
+    """Return registrations, each after those whose answers it reads, else as they are.
+
+    Texts that cannot be read, and circles, are left to their registration.
+    """
+    try:
+        order = reading_order(
+            [_parsed(each.text, catalog) for each in registrations], catalog.streams
+        )
+    except ReadInACircle:
+        return list(registrations)
+    return [registrations[at] for at in order]
+
+
+def _parsed(text: str, catalog: Catalog) -> ast.Query | None:
+    try:
+        return parse(text, prefixes=catalog.prefixes)
+    except QueryError:
+        return None
 
 
 class Registrations(Protocol):

@@ -18,15 +18,21 @@ from acquatop.app.serve.channel import Channel, Event, frame
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.notifier import Notifier
 from acquatop.app.serve.redaction import public_error
-from acquatop.app.serve.registrations import InMemory, QueryRegistration, Registrations
+from acquatop.app.serve.registrations import (
+    InMemory,
+    QueryRegistration,
+    Registrations,
+    in_reading_order,
+)
 from acquatop.app.watch.intake import Intake, ItemCounts
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine, RegisteredQuery
 from acquatop.engine.observer import BatchSeen, Observer, QueryState, Silent
+from acquatop.engine.queries import read_by
 from acquatop.engine.waiting.kinds import Waiting
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.instants import instant_text
-from acquatop.plan.check import check_query, replicas_of, sent_of, structure_of
+from acquatop.plan.check import answers_in, check_query, replicas_of, sent_of, structure_of
 from replica.clocks import Clock
 from rspql.compiler import Analysis
 from rspql.diagnostics import QueryError
@@ -199,7 +205,7 @@ class QueryService:
         Raises the errors of :meth:`Engine.start`.
         """
         with self._turn:
-            for registration in self._registrations.read():
+            for registration in in_reading_order(self._registrations.read(), self.catalog):
                 self._take_up(registration)
             self._engine.start()
             self._registrations.claim()
@@ -240,8 +246,8 @@ class QueryService:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog of the engine."""
-        return self._engine.catalog
+        """The catalog of the engine, with the streams that its queries make of their answers."""
+        return self._engine.known
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -278,9 +284,11 @@ class QueryService:
 
     def explain(self, text: str) -> dict[str, Any]:
         """Return the plan of a text; raises :class:`QueryError` for an invalid one."""
-        analysis = self._good(text)
-        remotes, structure = replicas_of(self.catalog), structure_of(analysis, self.catalog)
-        return explain(analysis, remotes, structure, sent_of(analysis, self.catalog))
+        analysis, catalog = self._good(text), self.catalog
+        remotes, structure = replicas_of(catalog), structure_of(analysis, catalog)
+        return explain(
+            analysis, remotes, structure, sent_of(analysis, catalog), answers_in(analysis, catalog)
+        )
 
     def _good(self, text: str) -> Analysis:
         analysis = self.check(text)
@@ -350,6 +358,7 @@ class QueryService:
             served = self._coming.get(id) or self.query(id)
             served.starting = False
             if not served.registration.paused:
+                self._need_unread(served)
                 paused = replace(served.registration, paused=True)
                 if id not in self._coming:
                     self._keep(paused)
@@ -401,6 +410,7 @@ class QueryService:
         self._let_engine_forget()
 
     def _remove(self, served: Served) -> None:
+        self._need_unread(served)
         id, served.starting = served.registration.id, False
         try:
             self._registrations.remove(id)
@@ -411,6 +421,13 @@ class QueryService:
             del self._served[id]
             self._tell("removed", {"id": id})
         served.answers.close(over=True)
+
+    def _need_unread(self, served: Served) -> None:
+        """Raise :class:`Refused` if running queries read a query's answers: they would get none."""
+        query = served.query
+        readers = () if query is None else self._engine.readers(query.name)
+        if readers:
+            raise Refused("is-read", read_by(served.registration.name, readers), readers=readers)
 
     # The engine's turns ---------------------------------------------------------------------------
 

@@ -167,3 +167,74 @@ def test_the_grammar_s_cache_is_made_and_does_without(
     cache.write_bytes(cache.read_bytes()[:1000])
     assert check(tmp_path) == 0
     assert check(Path("/proc/nowhere")) == 0
+
+
+# Queries on queries -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def network(tmp_path: Path, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Return the files of a query that reads another, and of that other."""
+    monkeypatch.setenv("NOT_SET", "http://127.0.0.1:9/query")
+    reader = query_text(score="2 * ?score + ?followers").replace("ON :stream", "ON :a")
+    reader = reader.replace("?user :mentions ?mentions", "?row :user ?user ; :score ?score")
+    reader = reader.replace("?mentions ", "").replace("AS ?score)", "AS ?twice)")
+    texts = {
+        "reader": reader.replace("DESC(?score)", "DESC(?twice)"),
+        "source": GOOD.replace("SELECT", "REGISTER STREAM :a AS SELECT", 1),
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.rspql").write_text(text)
+    return [tmp_path / f"{name}.rspql" for name in texts]
+
+
+def test_check_and_explain_name_what_a_query_reads(
+    network: list[Path], files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, source = network
+    catalog = ("--catalog", files["catalog"])
+    assert run("check", *catalog, reader) == 2
+    assert "(a query that makes it is registered first)" in capsys.readouterr().out
+    assert run("check", *catalog, reader, source) == 0
+    ok = f"{reader}: ok; reads the answers of <http://example.org/a>\n{source}: ok\n"
+    assert capsys.readouterr().out == ok
+    assert run("check", "--json", *catalog, reader, source) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each.get("reads") for each in found] == [["http://example.org/a"], None]
+    assert run("explain", *catalog, reader, source) == 0
+    out = capsys.readouterr().out
+    assert "over the stream <http://example.org/a> that a query makes of its answers" in out
+    assert "never more certain than the answers of <http://example.org/a> in the window" in out
+    assert run("explain", "--json", *catalog, reader, source) == 0
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first["windows"][0]["answers_of"] == second["query"] == "http://example.org/a"
+
+
+def test_queries_that_read_in_a_circle_are_refused_where_they_do(
+    network: list[Path], files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, source = network
+    reader.write_text(reader.read_text().replace("SELECT", "REGISTER STREAM :b AS SELECT", 1))
+    source.write_text(source.read_text().replace("ON :stream", "ON :b"))
+    place = f"{source}:4:25: <http://example.org/b> is made of what this query answers"
+    catalog = ("--catalog", files["catalog"])
+    assert run("check", *catalog, reader, source) == 2
+    assert place in capsys.readouterr().out
+    assert run("run", *catalog, "--runtime", "local", reader, source) == 2
+    assert place in capsys.readouterr().err
+
+
+def test_run_takes_queries_in_any_order(
+    network: list[Path], files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, source = network
+    for file, score in ((reader, "?twice"), (source, "?score")):
+        text = file.read_text().replace(" + ?followers", "").replace("?followers ", "")
+        text = text.partition("SERVICE")[0]
+        file.write_text(f"{text} }} ORDER BY DESC({score}) LIMIT 2")
+    lines = [json.dumps({"t": t, "user": "ab"[t % 2], "mentions": t}) for t in range(1, 20)]
+    reader.with_name("events").write_text("\n".join(lines) + "\n")
+    options = ("--catalog", files["catalog"], "--runtime", "local", "--until-end", "--json")
+    assert run("run", *options, reader, source) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {each["query"] for each in answers} == {"reader", "http://example.org/a"}

@@ -317,3 +317,46 @@ def test_a_stream_of_a_client_goes_on_when_the_service_is_back() -> None:
         second.give("query", 2000)
         assert next(reading)["window"]["index"] == 2
     assert pauses
+
+
+# Queries on queries -------------------------------------------------------------------------------
+
+
+def test_a_query_that_others_read_stays_until_they_go(world: World) -> None:
+    source = QUERY.replace("SELECT", "REGISTER STREAM :a AS SELECT", 1)
+    reader = """PREFIX : <http://example.org/>
+        SELECT ?user (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON :a [RANGE 6ms STEP 6ms]
+        WHERE { WINDOW :w { ?row :user ?user } } GROUP BY ?user"""
+    service = world.service()
+    try:
+        with (
+            Server(service, Meters(Metrics(process=False).registry), ANYWHERE) as server,
+            Client(server.url, timeout=LIMIT) as client,
+        ):
+            with pytest.raises(ServiceError, match="the catalog has no stream"):
+                client.register(reader, name="reader")
+            client.register(source)
+            client.register(reader, name="reader")
+            wait_for(lambda: (world.events(3), client.answers("reader"))[1])
+            for change in (client.remove, client.pause):
+                with pytest.raises(ServiceError, match="a is read by reader, which would") as said:
+                    change("a")
+                problem = said.value.problem
+                assert (problem["status"], problem["readers"]) == (409, ["reader"])
+                assert problem["type"] == "urn:acquatop:problem:is-read"
+            # What goes and comes again is read by those that were there before.
+            client.pause("reader")
+            client.remove("a")
+            with pytest.raises(ServiceError, match="the catalog has no stream"):
+                client.resume("reader")
+            client.register(source)
+            client.resume("reader")
+    finally:
+        service.stop()
+    service = world.service()
+    try:
+        states = {each.registration.id: each.state for each in service.queries()}
+        assert states == {"reader": "running", "a": "running"}
+        wait_for(lambda: (world.events(3), closes(service, "reader"))[1])
+    finally:
+        service.stop()

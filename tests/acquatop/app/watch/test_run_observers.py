@@ -17,6 +17,7 @@ from acquatop.app.cli.queries import read_queries
 from acquatop.app.cli.run import opened_sinks
 from acquatop.app.cli.run_observers import LEVELS, Watching
 from acquatop.app.watch import log
+from acquatop.catalog.catalog import Catalog
 from acquatop.errors import UserError
 from tests.support.empty_answer import NOTHING
 from tests.support.worlds import query_text
@@ -141,15 +142,15 @@ def test_a_query_is_named_by_what_it_says_or_else_by_its_file(tmp_path: Path) ->
     )
     for file in (plain, other):
         file.write_text(query_text())
-    prefixes = {"": "http://example.org/"}
-    queries = read_queries([str(named), str(plain)], prefixes)
+    catalog = Catalog({"": "http://example.org/"}, {}, {})
+    queries = read_queries([str(named), str(plain)], catalog)
     assert [query.name for query in queries] == ["http://example.org/out", "plain"]
     with pytest.raises(
         UserError, match=r'plain\.rspql and .*plain\.txt are both named "plain"\n  hint: begin one'
     ):
-        read_queries([str(plain), str(other)], prefixes)
+        read_queries([str(plain), str(other)], catalog)
     with pytest.raises(UserError, match="are both named"):
-        read_queries([str(plain), str(plain)], prefixes)
+        read_queries([str(plain), str(plain)], catalog)
 
 
 def test_all_queries_write_to_the_same_sinks_which_are_closed_last(
