@@ -18,3 +18,8 @@ def of_one(value: FloatArray, other: FloatArray) -> FloatArray:
     if (value == 2).any():
         raise ZeroDivisionError("two")
     return value / other
+
+
+def normalised_sum(mentions: FloatArray, followers: FloatArray) -> FloatArray:
+    """Return the sum of two counts, each normalised by ten."""
+    return (mentions + followers) / 10
