@@ -90,6 +90,10 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
         "remotes": [_asked(plan.service, plan.join_variables, replica)] if plan.service else [],
         "score": _score(analysis),
         "result": {"k": plan.k, "offset": plan.offset, "variables": list(plan.projection)},
+        "computed": [
+            {"variable": each.variable.name, "expression": expression_text(each.expression)}
+            for each in plan.computed
+        ],
         "memory": _memory(plan, window["open_at_once"], replica),
     }
 
@@ -417,7 +421,11 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
     result = document["result"]
     first = f"the first {result['k']}" + (f" after {result['offset']}" if result["offset"] else "")
     order = "equal scores: the newer first, then by the terms' text"
-    yield f"result: {first}, of {_variables(result['variables'])}", [(order, [])]
+    computed = [
+        (f"?{each['variable']} = {each['expression']}, of these alone", [])
+        for each in document["computed"]
+    ]
+    yield f"result: {first}, of {_variables(result['variables'])}", [(order, []), *computed]
     memory, aggregate = document["memory"], document["windows"][0]["aggregate"]
     if aggregate:
         yield (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rspql.ast import Expression, Group, Iri, Query, ServicePattern, TriplePattern
+from rspql.ast import Assignment, Expression, Group, Iri, Query, ServicePattern, TriplePattern
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry, Interval
 
 
@@ -176,7 +176,8 @@ class TopKPlan:
     the stream alone. With an ``aggregate``, the rows to join and score are not the pattern's
     solutions but one row per key, with the key (the join variable) and the columns. ``windowed`` is
     the slower plan, valid for values of any kind. ``in_digits`` is the slower plan with the same
-    arithmetic, valid if the stream's values in the score and the filters are numbers.
+    arithmetic, valid if the stream's values in the score and the filters are numbers. ``computed``
+    are the columns besides the score that an engine computes for the rows of an answer.
     """
 
     name: str | None
@@ -194,6 +195,7 @@ class TopKPlan:
     projection: tuple[str, ...]
     windowed: WindowedPlan
     in_digits: WindowedPlan
+    computed: tuple[Assignment, ...] = ()
 
 
 Plan = TopKPlan | WindowedPlan

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from rdflib import Literal, URIRef
 from rdflib.term import Identifier
 
-from acquatop.ingest.terms import datatype_of, from_ast, score_literal, to_ast, to_rdflib
+from acquatop.ingest.terms import datatype_of, score_literal, to_ast, to_rdflib
 from rspql import ast
 from rspql.plan import TopKPlan
 from rspql.scoring import result_type, type_of_value, variables_in
@@ -19,6 +20,7 @@ Bindings = Mapping[str, Identifier]
 _REMEMBERED = 1 << 14
 """Number of scores whose digits are remembered."""
 _NONE: Mapping[str, Fraction] = {}
+_DECIMAL = URIRef(ast.XSD + "decimal")
 
 
 class Rendering:
@@ -49,12 +51,13 @@ class Rendering:
         self, name: str, terms: Mapping[str, str], score: float, ratios: Mapping[str, Fraction]
     ) -> Identifier | None:
         if name == self._plan.score.variable:
-            return self._score_term(terms, score, ratios)
+            return self.score_term(terms, score, ratios)
         return to_rdflib(terms[name]) if name in terms else None
 
-    def _score_term(
+    def score_term(
         self, terms: Mapping[str, str], score: float, ratios: Mapping[str, Fraction]
-    ) -> Identifier:
+    ) -> Literal:
+        """Return a score as a term, with its digits and datatype."""
         datatype = self._score_type(terms)
         if datatype != ast.XSD + "decimal":
             return score_literal(score, datatype)
@@ -65,7 +68,9 @@ class Rendering:
                 self._decimals.clear()
             self._decimals[used] = self._decimal(dict(used))
         found = self._decimals[used]
-        return score_literal(score, datatype) if found is None else to_rdflib(found)
+        if found is None:
+            return score_literal(score, datatype)
+        return Literal(found, datatype=_DECIMAL, normalize=False)
 
     def _decimal(self, values: Mapping[str, str | Fraction]) -> str | None:
         """Return a score with all its digits, from terms and ratios; None if it is no decimal."""
@@ -74,7 +79,7 @@ class Rendering:
         value = evaluate(score.expression, numbers, score.functions)
         if not isinstance(value, Number) or not isinstance(value.value, Fraction):
             return None
-        return from_ast(ast.Literal(text_of(value.value), ast.XSD + "decimal"))
+        return text_of(value.value)
 
     def _score_type(self, terms: Mapping[str, str]) -> str | None:
         """Return the datatype that SPARQL gives a score, from the datatypes of its terms."""

@@ -198,8 +198,8 @@ class CountedEvaluation:
 def _best(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
     query: Any = bound.query
     if bound.structure is not None and bound.structure.strategy is Strategy.BLOCKS:
-        return PerElementEvaluation(query, clock=clock)
-    return TopKEvaluation(query, None, clock=clock)
+        return PerElementEvaluation(query, clock=clock, instant=positions.time_of)
+    return TopKEvaluation(query, None, clock=clock, instant=positions.time_of)
 
 
 def _whole(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -38,8 +38,8 @@ class TopKEvaluation:
 
     They differ in scores, limits and projections. They share the content, the replica and its
     budget: one evaluation per close of a window. If ``expects`` is False, expected quality is not
-    estimated. Parts made for one evaluation can be handed to another with the same ``hashes``. Not
-    thread-safe.
+    estimated. Parts made for one evaluation can be handed to another with the same ``hashes``.
+    NOW() is the ``instant`` of a close. Not thread-safe.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class TopKEvaluation:
         move: Move | None = None,
         expects: bool = True,
         hashes: IdentityHash | None = None,
+        instant: Callable[[int], int] = int,
     ) -> None:
         self.slide_ms = bound.windows.slide_ms
         self.maintainer = maintainer
@@ -62,6 +63,7 @@ class TopKEvaluation:
         self._windows = bound.windows
         self._clock = clock
         self._wall_clock = wall_clock
+        self._instant = instant
         self._remote = remote_of(bound, maintainer, rankers, random, clock=clock, expects=expects)
         self._schedule = OneWindow(bound.windows)
         self._content = _content_of(bound, self._remote, scattered, move, hashes)
@@ -101,6 +103,7 @@ class TopKEvaluation:
             wall_clock=self._wall_clock,
             facts=self._remote.facts(ranking, bound.plan.offset),
             since=since,
+            instant=self._instant,
         )
         return member
 

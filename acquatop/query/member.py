@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from acquatop.answer.answer import Answer, Counts, Row
 from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse, Result
 from acquatop.answer.certificate import Certificate
-from acquatop.answer.render import Bindings, Rendering
+from acquatop.answer.render import Bindings
 from acquatop.ingest.terms import to_rdflib
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.exactness import Exactness
 from acquatop.query.ranking import Ranked
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts
+from acquatop.query.shown_rows import RankedSolution, ShownRows
 from acquatop.refresh.replica_refresh import NOTHING_REFRESHED
 from acquatop.topk.contract import Top
 from acquatop.topk.snapshot import pack_parts, unpack_parts
@@ -46,7 +47,8 @@ class Forgetful(ShownBindings):
 class Member(Generic[OperatorT]):
     """Query that answers windows from ``since`` on.
 
-    Give ``shown`` only if the bindings of a solution never change.
+    Give ``shown`` only if the bindings of a solution never change. NOW() is the ``instant`` of a
+    close.
     """
 
     def __init__(
@@ -59,13 +61,16 @@ class Member(Generic[OperatorT]):
         facts: RemoteFacts | None = None,
         since: int | None = None,
         shown: ShownBindings | None = None,
+        instant: Callable[[int], int] = int,
     ) -> None:
         self.bound = bound
         self.operator = operator
         self.since = since
         self._facts: RemoteFacts = facts or NoRemoteFacts()
-        self._shown = Forgetful() if shown is None else shown
-        self._rendering = Rendering(bound.plan)
+        self._rendering = ShownRows(bound.plan)
+        self._instant = instant
+        is_fixed = not self._rendering.depend_on_time
+        self._shown = shown if shown is not None and is_fixed else Forgetful()
         self._exactness = Exactness(bound.plan.score, self._facts.values)
         self._assembly = Assembly(
             bound.name,
@@ -95,7 +100,8 @@ class Member(Generic[OperatorT]):
             self._facts.certify(window, top, refreshed), self.operator.extents(window)
         )
         expected = self._facts.expect(window, top, certificate.status)
-        result = Result(tuple(self._rows(top, fetched)), self.bound.plan.projection)
+        rows = self._rows(top, fetched, self._instant(closed.closes_ms))
+        result = Result(tuple(rows), self.bound.plan.projection)
         use = RemoteUse(
             tuple(to_rdflib(key) for key in sorted(fetched)),
             refreshed.spending,
@@ -114,33 +120,40 @@ class Member(Generic[OperatorT]):
             certificate.status, certificate.reason, self._rendering.score_of(certificate.bound)
         )
 
-    def _rows(self, top: Top, fetched: frozenset[str]) -> Iterator[Row]:
+    def _rows(self, top: Top, fetched: frozenset[str], at_ms: int) -> Iterator[Row]:
         """Yield the results after the offset.
 
         Those before it are held and certified like the rest.
         """
         offset = self.bound.plan.offset
         keys = top.rows.keys[offset:].tolist()
-        columns = zip(
-            range(offset, len(top)),
-            keys,
-            self._facts.terms(keys),
-            self._facts.ages(keys),
-            strict=True,
-        )
-        for at, key, remote, age in columns:
-            score = self._rendering.score_of(float(top.merits[at]))
-            bindings = self._shown.get(key)
-            if bindings is None:
-                bindings = self._rendering.bindings(
-                    {**remote, **self.operator.terms(top.rows, at)},
-                    score,
-                    self.operator.ratios(top.rows, at),
-                )
-                self._shown.remember(key, bindings)
-            yield Row(
-                at - offset + 1, bindings, score, self._facts.was_refreshed(key, fetched), age
+        scores = [self._rendering.score_of(merit) for merit in top.merits[offset:].tolist()]
+        bindings = self._bindings(top, keys, scores, at_ms)
+        columns = zip(keys, scores, bindings, self._facts.ages(keys), strict=True)
+        for rank, (key, score, shown, age) in enumerate(columns, start=1):
+            yield Row(rank, shown, score, self._facts.was_refreshed(key, fetched), age)
+
+    def _bindings(
+        self, top: Top, keys: Sequence[str], scores: Sequence[float], at_ms: int
+    ) -> list[Bindings]:
+        """Return what the results after the offset show."""
+        offset = self.bound.plan.offset
+        found = [self._shown.get(key) for key in keys]
+        missing = [at for at, shown in enumerate(found) if shown is None]
+        remote = self._facts.terms([keys[at] for at in missing])
+        solutions = [
+            RankedSolution(
+                {**terms, **self.operator.terms(top.rows, offset + at)},
+                scores[at],
+                self.operator.ratios(top.rows, offset + at),
             )
+            for at, terms in zip(missing, remote, strict=True)
+        ]
+        made = self._rendering.bindings(solutions, at_ms)
+        for at, shown in zip(missing, made, strict=True):
+            found[at] = shown
+            self._shown.remember(keys[at], shown)
+        return [shown for shown in found if shown is not None]
 
     def snapshot(self) -> bytes:
         """Return the query's own state."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from rdflib.term import Identifier
@@ -12,7 +12,6 @@ from rdflib.term import Identifier
 from acquatop.answer.answer import Answer, Counts, Row, Status
 from acquatop.answer.assembly import Assembly, ClosedWindow, Result
 from acquatop.answer.certificate import Certificate
-from acquatop.answer.render import Rendering
 from acquatop.ingest.capacity import beyond
 from acquatop.ingest.match import number_column
 from acquatop.ingest.reduce.contract import Part, Reducer
@@ -23,6 +22,7 @@ from acquatop.plan.bind import Bound, BoundQuery
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.exactness import NOT_EXACT, Exactness
 from acquatop.query.schedule.every_position import EveryPosition
+from acquatop.query.shown_rows import RankedSolution, ShownRows
 from acquatop.query.solution_terms import SolutionTerms
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.topk.sliding.block_skyline import BlockSkyline
@@ -54,7 +54,12 @@ class PerElementEvaluation:
     """
 
     def __init__(
-        self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time
+        self,
+        bound: BoundQuery,
+        *,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+        instant: Callable[[int], int] = int,
     ) -> None:
         self._bound = bound
         self._schedule = EveryPosition(bound.windows)
@@ -62,7 +67,8 @@ class PerElementEvaluation:
         self._clock = clock
         self._k = bound.plan.k + bound.plan.offset
         self._scoring = ReplicaScoring(bound.plan.score, None)
-        self._rendering = Rendering(bound.plan)
+        self._rendering = ShownRows(bound.plan)
+        self._instant = instant
         self._assembly = Assembly(
             bound.name,
             bound.plan.output,
@@ -164,8 +170,9 @@ class PerElementEvaluation:
         """Yield the answers of all windows that close up to a position, oldest first."""
         for window in self._windows_to_answer(self._schedule.due(tick.watermark_ms)):
             opens, closes = self._bound.windows.bounds(window)
-            if self._has_changed(closes) or self._shown is None:
-                self._shown = tuple(self._rows())
+            has_changed = self._has_changed(closes) or self._rendering.depend_on_time
+            if has_changed or self._shown is None:
+                self._shown = tuple(self._rows(self._instant(closes)))
             closed = ClosedWindow(window, opens, closes, tick.due_at)
             result = Result(self._shown, self._bound.plan.projection)
             counts = Counts(unscored=_count_between(self._unscored, opens, closes))
@@ -200,20 +207,26 @@ class PerElementEvaluation:
             has_changed = True
         return has_changed
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self, at_ms: int) -> Iterator[Row]:
         """Yield the best, without those before the offset."""
         ranked = sorted(self._best.items(), key=lambda each: (each[1], each[0]), reverse=True)
-        self._solutions = {position: self._solution(position, merit) for position, merit in ranked}
+        known = {} if self._rendering.depend_on_time else self._solutions
+        missing = [
+            (position, self._rendering.score_of(merit))
+            for position, merit in ranked
+            if position not in known
+        ]
+        solutions = [
+            RankedSolution(self._terms.terms(position), score) for position, score in missing
+        ]
+        made = zip(missing, self._rendering.bindings(solutions, at_ms), strict=True)
+        found = {position: (bindings, score) for (position, score), bindings in made}
+        self._solutions = {
+            position: found.get(position) or known[position] for position, _ in ranked
+        }
         for rank, (position, _) in enumerate(ranked[self._bound.plan.offset :], start=1):
             bindings, score = self._solutions[position]
             yield Row(rank, bindings, score, None, None)
-
-    def _solution(self, position: int, merit: float) -> tuple[Mapping[str, Identifier], float]:
-        known = self._solutions.get(position)
-        if known is not None:
-            return known
-        score = self._rendering.score_of(merit)
-        return self._rendering.bindings(self._terms.terms(position), score), score
 
     # Snapshots ------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from rspql import ast
 from rspql.built_ins import ARITIES
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.passes.check_names import calls_own
+from rspql.passes.computed_columns import computed_columns
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, expander
 from rspql.passes.push_filters import PushedFilters, push_filters
@@ -60,7 +61,6 @@ def plan_incremental(
     if part.aggregate or not service:
         _check_numeric(ranking, functions)
     score = _score(ranking, pushed, part, remote, functions, found)
-    _check_computed(query, score)
     return TopKPlan(
         name=windowed.name,
         output=windowed.output,
@@ -77,6 +77,7 @@ def plan_incremental(
         projection=tuple(selected(query)),
         windowed=windowed,
         in_digits=windowed,
+        computed=computed_columns(query, score.variable, functions),
     )
 
 
@@ -377,22 +378,6 @@ def _plain(expression: ast.Expression, functions: FunctionRegistry) -> ast.Expre
             "the remote does not know a function that filters what it has", expression
         )
     return with_ordered_nan(plain, keeps_only_true=True)
-
-
-def _check_computed(query: ast.Query, score: Score) -> None:
-    """Raise if anything besides the score is both selected and computed."""
-    assert query.where is not None
-    assert isinstance(query.form, ast.Select)
-    wanted = selected(query)
-    for item in (*query.where.elements, *query.form.projection):
-        if (
-            isinstance(item, ast.Assignment)
-            and item.variable.name in wanted
-            and item.variable.name != score.variable
-        ):
-            raise NotIncremental(
-                f"it also computes ?{item.variable.name}, which is not the score", item
-            )
 
 
 def _asked(

@@ -86,6 +86,11 @@ def expander(functions: FunctionRegistry) -> Callable[[ast.Node], ast.Node]:
     return expand
 
 
+def evaluable(node: _AnyNode, functions: FunctionRegistry) -> _AnyNode:
+    """Return a tree as an engine evaluates it: plain SPARQL, in the engine's shapes."""
+    return _evaluable(ast.rewritten(node, expander(functions)))
+
+
 def _scored_only(
     query: ast.Query,
     ranking: Ranking,

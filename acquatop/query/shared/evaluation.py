@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class SharedEvaluation:
         self._capacity = Exactness(bound.plan.score, None).capacity
         self._log_room = _LOG_ROOM
         self._schedule = PerMember(self._structure.meta, self._log)
-        self._shown: dict[tuple[tuple[str, ...], str | None], ShownBindings] = {}
+        self._shown: dict[Hashable, ShownBindings] = {}
         self._resumed: dict[str, bytes] = {}
 
     @property
@@ -96,10 +96,10 @@ class SharedEvaluation:
         return member
 
     def _shown_like(self, bound: BoundQuery) -> ShownBindings:
-        """Return the bindings that queries with the same projection have shown."""
-        return self._shown.setdefault(
-            (bound.plan.projection, bound.plan.score.variable), ShownBindings()
-        )
+        """Return the bindings that queries with the same columns have shown."""
+        plan = bound.plan
+        columns = (plan.projection, plan.score.variable, plan.computed)
+        return self._shown.setdefault(columns, ShownBindings())
 
     def leave(self, name: str) -> None:
         """Stop answering a query."""

@@ -7,10 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from pyoxigraph import BlankNode, Literal, NamedNode
-from rdflib import BNode, URIRef
-from rdflib import Literal as RdflibLiteral
-from rdflib.term import Identifier
+from pyoxigraph import Literal
 
 from acquatop.answer.answer import Answer, Row, Shown, Status
 from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse, Result
@@ -21,7 +18,7 @@ from acquatop.errors import EvaluationError, EvaluationLost
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.records import RECORDS
-from acquatop.ingest.terms import iri_to_rdflib, to_rdflib
+from acquatop.ingest.terms import to_rdflib
 from acquatop.plan.bind import Bound, BoundWindowed
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.schedule.several_streams import SeveralStreams
@@ -32,7 +29,7 @@ from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.evaluate import SparqlResult as Found
 from acquatop.query.sparql.functions import called_functions
 from acquatop.query.sparql.quad_store import OpenEngine, QuadStore
-from acquatop.query.sparql.terms import Solution, Term, text_of
+from acquatop.query.sparql.terms import Solution, Term, rdflib_of, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.refresh.flow import order_of
 from acquatop.refresh.order import RefreshOrder
@@ -43,7 +40,6 @@ from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from replica.store import WHOLE, SolutionStore
-from rspql.ast import XSD
 
 _KIND, _VERSION = "windowed query", 1
 
@@ -305,7 +301,7 @@ class SparqlEvaluation:
         refreshed, age_seconds = self._freshness(solution, refresh)
         return Row(
             rank=rank,
-            bindings={name: _to_rdflib(term) for name, term in solution.items()},
+            bindings={name: rdflib_of(term) for name, term in solution.items()},
             score=self._score(solution),
             refreshed=refreshed,
             age_seconds=age_seconds,
@@ -363,19 +359,3 @@ def _joins(
 def _shown(graph: WindowGraph) -> Shown:
     assert graph.shown is not None, "only windows that have closed are shown"
     return Shown(graph.name, graph.shown, *graph.cursor.windows.bounds(graph.shown))
-
-
-def _to_rdflib(term: Term) -> Identifier:
-    match term:
-        case NamedNode():
-            return iri_to_rdflib(term.value)
-        case BlankNode():
-            return BNode(term.value)
-        case _:
-            # A language excludes a datatype for rdflib, and a plain string has none.
-            datatype = (
-                None
-                if term.language or term.datatype.value == XSD + "string"
-                else URIRef(term.datatype.value)
-            )
-            return RdflibLiteral(term.value, lang=term.language, datatype=datatype, normalize=False)

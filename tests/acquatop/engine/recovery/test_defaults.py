@@ -30,7 +30,15 @@ from tests.support.minimal_worlds import (
     remotes,
 )
 
-INCREMENTAL = ("top", "aggregate_top", "istream_top", "bottom", "stream_only", "two_keys")
+INCREMENTAL = (
+    "top",
+    "aggregate_top",
+    "istream_top",
+    "bottom",
+    "stream_only",
+    "two_keys",
+    "computed",
+)
 WHOLE = ("all", "optional", "construct", "twice", "distinct", "two_windows", "aggregates")
 """Queries that are answered from whole windows, by a process that each life must start."""
 WITH_WHOLE = ("python", "sparql")

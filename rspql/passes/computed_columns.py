@@ -1,0 +1,63 @@
+"""Columns that a top-k query computes besides its score: for the rows of an answer alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rspql import ast
+from rspql.passes.not_incremental import NotIncremental
+from rspql.passes.plan_windowed import VOLATILE, evaluable
+from rspql.scope import selected, used_in
+from rspql.scoring import FunctionRegistry
+from rspql.text_growth import TextGrowth, growth_of
+
+_LONGEST = TextGrowth(100_000.0, 200.0)
+"""Growth of texts up to which columns are computed in this process."""
+
+
+def computed_columns(
+    query: ast.Query, score: str | None, functions: FunctionRegistry
+) -> tuple[ast.Assignment, ...]:
+    """Return the columns that a query selects and computes besides the ``score``, and their needs.
+
+    They are in the order of the query, with calls in SPARQL. Raises :class:`NotIncremental` for
+    those that a row does not decide, or whose texts could fill the memory.
+    """
+    assert query.where is not None
+    assert isinstance(query.form, ast.Select)
+    items = (*query.where.elements, *query.form.projection)
+    assigned = [each for each in items if isinstance(each, ast.Assignment)]
+    wanted = dict(selected(query))
+    needed: list[ast.Assignment] = []
+    for each in reversed(assigned):
+        if each.variable.name in wanted and each.variable.name != score:
+            wanted |= used_in(each.expression)
+            needed.append(each)
+    needed.reverse()
+    for each in needed:
+        _check_decided(each)
+    _check_growth(needed)
+    return tuple(evaluable(each, functions) for each in needed)
+
+
+def _check_decided(column: ast.Assignment) -> None:
+    """Raise if a column is not decided by its row and the time."""
+    for node in ast.walk(column.expression):
+        name = node.function if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Exists | ast.Aggregate):
+            raise NotIncremental(f"?{column.variable.name} needs the whole window", node)
+        if name in VOLATILE and name != "now":
+            raise NotIncremental(f"{str(name).upper()} is another with each evaluation", node)
+
+
+def _check_growth(columns: list[ast.Assignment]) -> None:
+    """Raise if texts can be many times as long as those that they are made of."""
+    known: Mapping[str, TextGrowth] = {}
+    total = TextGrowth(0.0, 0.0)
+    for each in columns:
+        growth = growth_of(each.expression, known)
+        known = {**known, each.variable.name: growth}
+        total = total + growth
+        if total.fixed > _LONGEST.fixed or total.factor > _LONGEST.factor:
+            name = each.variable.name
+            raise NotIncremental(f"?{name} may be very long, and is computed apart", each)

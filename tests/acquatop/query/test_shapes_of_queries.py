@@ -1,0 +1,108 @@
+"""Random queries of many shapes over random worlds: each answer as a SPARQL engine gives it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acquatop import Status
+from tests.support.markers import THOROUGH
+from tests.support.queries.shaped import Judged, ShapedQuery, World, run
+
+WINDOWS = st.sampled_from(["RANGE 10ms STEP 4ms", "RANGE 6ms STEP 6ms", "ELEMENTS 6 STEP 2"])
+TIMED = st.sampled_from(["RANGE 10ms STEP 4ms", "RANGE 6ms STEP 6ms"])
+COLUMNS = (
+    "(UCASE(STR(?post)) AS ?c{at})",
+    "(?n * 0.1 AS ?c{at})",
+    "(IF(?n > 2, STR(?n), ?post) AS ?c{at})",
+    "(CONCAT(STR(?n), \"-\", STRAFTER(STR(?post), 'p')) AS ?c{at})",
+    "(?n / (?n - 2) AS ?c{at})",
+    "(STRDT(STR(?n), :own) AS ?c{at})",
+)
+KEYS = ("DESC(?n)", "?n", "DESC(?n * ?n)", "ABS(?n - 3)")
+
+
+def posts(arrivals: str | None) -> st.SearchStrategy[Sequence[Mapping[str, Any]]]:
+    """Return what a stream says: times grow, so that elements have one order."""
+    ids = st.integers(0, 999) if arrivals == "distinct" else st.integers(0, 5)
+    record = st.fixed_dictionaries(
+        {
+            "id": ids.map("p{}".format),
+            "by": st.sampled_from("abcd"),
+            "city": st.sampled_from(["Como", "Bari", "como", "Pisa"]),
+            "n": st.integers(-2, 5),
+            "x": st.sampled_from([-1.5, 0.0, 0.25, 2.0, 1e300]),
+        }
+    )
+    unique = (lambda each: each["id"]) if arrivals == "distinct" else None
+    found = st.lists(record, min_size=1, max_size=25, unique_by=unique)
+    return found.map(lambda some: [{"t": 1 + 2 * at, **each} for at, each in enumerate(some)])
+
+
+PEOPLE = st.fixed_dictionaries(
+    {name: st.integers(0, 6) for name in "abc"},
+).map(
+    lambda followers: [
+        {"user": name, "followers": count, "home": "Como" if count > 3 else "Bari"}
+        for name, count in followers.items()
+    ]
+)
+
+
+def judge(world: World, *queries: ShapedQuery) -> Judged:
+    with tempfile.TemporaryDirectory() as folder:
+        judged = run(world, queries, Path(folder))
+    hypothesis.event(f"incremental: {judged.incremental}")
+    assert judged.problems == []
+    return judged
+
+
+@st.composite
+def computed(draw: st.DrawFn) -> ShapedQuery:
+    chosen = draw(st.lists(st.sampled_from(COLUMNS), max_size=3, unique=True))
+    columns = " ".join(each.format(at=at) for at, each in enumerate(chosen))
+    return ShapedQuery(
+        f"?post ?n {columns}",
+        "WINDOW :w { ?post :n ?n }" + draw(st.sampled_from(["", " FILTER(?n < 5)"])),
+        (draw(st.sampled_from(KEYS)),),
+        k=draw(st.integers(1, 4)),
+        offset=draw(st.sampled_from([0, 0, 1])),
+        window=draw(WINDOWS),
+    )
+
+
+ARRIVALS = st.sampled_from([None, None, "distinct", "latest"])
+
+
+@THOROUGH
+@settings(max_examples=25)
+@given(st.data(), ARRIVALS)
+def test_computed_columns(data: st.DataObject, arrivals: str | None) -> None:
+    world = World(data.draw(posts(arrivals)), arrivals=arrivals)
+    judged = judge(world, *data.draw(st.lists(computed(), min_size=1, max_size=3)))
+    assert all(judged.incremental)
+    assert set(judged.statuses) <= {Status.EXACT}
+
+
+@THOROUGH
+@settings(max_examples=15)
+@given(st.data(), st.sampled_from([1000, 1000, 2]))
+def test_computed_columns_of_a_remote(data: st.DataObject, items: int) -> None:
+    world = World(data.draw(posts("distinct")), data.draw(PEOPLE), "distinct", items)
+    query = ShapedQuery(
+        '?post (?n + ?f AS ?score) (CONCAT(?home, "!") AS ?said) (?score * 0.5 AS ?half)',
+        "WINDOW :w { ?post :by ?user ; :n ?n } "
+        "SERVICE :people { ?user :followers ?f ; :home ?home }",
+        ("DESC(?score)",),
+        k=data.draw(st.integers(1, 4)),
+        window=data.draw(TIMED),
+    )
+    judged = judge(world, query)
+    assert all(judged.incremental)
+    assert items < 1000 or set(judged.statuses) <= {Status.EXACT}

@@ -1,0 +1,239 @@
+"""Queries of many shapes over small worlds, and the answers of a SPARQL engine to each window."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyoxigraph as ox
+from rdflib import BNode, Literal, URIRef
+
+from acquatop import Engine, Status
+from acquatop.answer.answer import Answer
+from acquatop.catalog.catalog import Catalog
+from acquatop.engine.handle import RegisteredQuery
+from acquatop.plan.bind import BoundCounted, BoundQuery, bind_query
+
+NS = "http://example.org/"
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+CATALOG = """[prefixes]
+"" = "http://example.org/"
+
+[streams.":posts"]
+connector = "lines"
+options = {{ path = "posts.ndjson" }}
+{arrivals}
+[streams.":posts".mapping]
+subject = "http://example.org/post/{{id}}"
+time = "t"
+[streams.":posts".mapping.properties]
+":by" = {{ field = "by", datatype = "http://example.org/user/{{}}" }}
+":city" = {{ field = "city" }}
+":n" = {{ field = "n", datatype = "xsd:integer" }}
+":x" = {{ field = "x", datatype = "xsd:double" }}
+
+[services.":people"]
+remote = "table"
+path = "people.csv"
+{time}
+[services.":people".mapping]
+key = "http://example.org/user/{{user}}"
+[services.":people".mapping.properties]
+":followers" = {{ field = "followers", datatype = "xsd:integer" }}
+":home" = {{ field = "home" }}
+[services.":people".refresh]
+items = {items}
+"""
+
+
+@dataclass(frozen=True)
+class ShapedQuery:
+    """Query in pieces: one text for the engine, and another in plain SPARQL."""
+
+    select: str
+    where: str
+    keys: tuple[str, ...]
+    k: int = 3
+    offset: int = 0
+    window: str = "RANGE 10ms STEP 4ms"
+    group: str = ""
+
+    @property
+    def text(self) -> str:
+        """The query, with a window."""
+        return (
+            f"SELECT {self.select} FROM NAMED WINDOW :w ON :posts [{self.window}] "
+            f"WHERE {{ {self.where} }} {self.group} ORDER BY {' '.join(self.keys)} "
+            f"LIMIT {self.k} OFFSET {self.offset}"
+        )
+
+    @property
+    def plain(self) -> str:
+        """All results in their order, and what they are ordered by."""
+        keys = "" if "DISTINCT" in self.select else " ".join(self._keys())
+        where = self.where.replace("WINDOW :w", "GRAPH :w").replace("SERVICE", "GRAPH")
+        return (
+            f"PREFIX : <{NS}> SELECT {self.select} {keys} WHERE {{ {where} }} {self.group} "
+            f"ORDER BY {' '.join(self.keys)}"
+        )
+
+    def _keys(self) -> Iterator[str]:
+        for number, key in enumerate(self.keys):
+            yield f"({key.removeprefix('DESC').removeprefix('ASC')} AS ?key{number})"
+
+
+@dataclass(frozen=True)
+class World:
+    """What a stream and a remote say. Values of the remote never change."""
+
+    posts: Sequence[Mapping[str, Any]]
+    people: Sequence[Mapping[str, Any]] = ()
+    arrivals: str | None = None
+    items: int = 1000
+
+    def write(self, folder: Path) -> Catalog:
+        """Write the files, and return the catalog that names them."""
+        lines = "".join(json.dumps(each) + "\n" for each in self.posts)
+        (folder / "posts.ndjson").write_text(lines, "utf-8")
+        with (folder / "people.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, ["since", "user", "followers", "home"])
+            writer.writeheader()
+            writer.writerows({"since": 0, **each} for each in self.people)
+        text = CATALOG.format(
+            arrivals="" if self.arrivals is None else f'arrivals = "{self.arrivals}"',
+            time='time = "since"' if self.items < len(self.people) else "",
+            items=self.items,
+        )
+        return Catalog.parse(text, file=folder / "catalog.toml", variables={})
+
+    def store(self, records: Sequence[Mapping[str, Any]]) -> ox.Store:
+        """Return the graph of a window with some records, beside that of the remote."""
+        if self.arrivals == "latest":
+            ordered = sorted(records, key=lambda each: each["t"])
+            records = list({each["id"]: each for each in ordered}.values())
+        store = ox.Store()
+        for record in records:
+            _say(store, "w", f"post/{record['id']}", record)
+        for each in self.people:
+            _say(store, "people", f"user/{each['user']}", each)
+        return store
+
+    def inside(self, query: ShapedQuery, answer: Answer) -> Sequence[Mapping[str, Any]]:
+        """Return the records of the window that an answer is of."""
+        kind, width, _, step = query.window.replace("ms", "").split()
+        if kind == "RANGE":
+            opens, closes = answer.opens_ms, answer.closes_ms
+            return [each for each in self.posts if opens < each["t"] <= closes]
+        last = (answer.window + 1) * int(step)
+        ordered = sorted(self.posts, key=lambda each: each["t"])
+        return ordered[max(0, last - int(width)) : last]
+
+
+def _say(store: ox.Store, graph: str, subject: str, record: Mapping[str, Any]) -> None:
+    for name, value in record.items():
+        if value is None or name in ("t", "id", "user", "since"):
+            continue
+        said: ox.NamedNode | ox.Literal = ox.Literal(value)
+        if name == "by":
+            said = ox.NamedNode(f"{NS}user/{value}")
+        place = ox.NamedNode(NS + graph)
+        store.add(ox.Quad(ox.NamedNode(NS + subject), ox.NamedNode(NS + name), said, place))
+
+
+@dataclass
+class Judged:
+    """Answers of queries that ran together, and what is wrong with them."""
+
+    problems: list[str] = field(default_factory=list)
+    incremental: list[bool] = field(default_factory=list)
+    statuses: Counter[Status] = field(default_factory=Counter)
+
+
+def run(world: World, queries: Sequence[ShapedQuery], folder: Path, **options: Any) -> Judged:
+    """Run queries together with the defaults of all else, and judge each answer."""
+    catalog = world.write(folder)
+    judged = Judged()
+    with Engine(
+        catalog,
+        **{"runtime": "local", **options},
+        until_end=True,
+        autostart=False,
+        clock=lambda: 0.0,
+    ) as engine:
+        running = [
+            engine.register(query.text, name=f"q{number}") for number, query in enumerate(queries)
+        ]
+        engine.start()
+        for query, handle in zip(queries, running, strict=True):
+            _judge(world, query, handle, judged)
+    for query in queries:
+        bound = bind_query(query.text, catalog)
+        inner = bound.query if isinstance(bound, BoundCounted) else bound
+        judged.incremental.append(isinstance(inner, BoundQuery))
+    return judged
+
+
+def _judge(world: World, query: ShapedQuery, handle: RegisteredQuery, judged: Judged) -> None:
+    for answer in handle:
+        judged.statuses[answer.status] += 1
+        if answer.status is not Status.APPROXIMATE:
+            problem = wrong_with(world, query, answer)
+            if problem:
+                judged.problems.append(f"{query.text}\nat {answer.closes_ms}: {problem}")
+
+
+def wrong_with(world: World, query: ShapedQuery, answer: Answer) -> str:
+    """Return what is wrong with an answer that is said to be right; nothing if it is."""
+    results: Any = world.store(world.inside(query, answer)).query(query.plain)
+    names = [variable.value for variable in results.variables]
+    rows = [{name: row[name] for name in names if row[name] is not None} for row in results]
+    # Solutions without a score are no results.
+    everything = [row for row in rows if "key0" in row or "key0" not in names]
+    right = everything[query.offset :][: query.k]
+    shown = [{name: value_of(term) for name, term in row.bindings.items()} for row in answer.rows]
+    keys = [name for name in names if name.startswith("key")]
+    possible = [_without(row, keys) for row in everything]
+    if len(shown) != len(right):
+        return f"{len(shown)} rows, not {len(right)}: {shown}, not {right}"
+    if Counter(map(_frozen, shown)) - Counter(map(_frozen, possible)):
+        return f"{shown} are not among {possible}"
+    by_row: dict[frozenset[tuple[str, object]], list[object]] = {}
+    for row, plain in zip(everything, possible, strict=True):
+        by_row.setdefault(_frozen(plain), []).append(_keys(row, keys))
+    for at, row in enumerate(shown):
+        if _keys(right[at], keys) not in by_row[_frozen(row)]:
+            return f"{row} is not at its place {at}: {shown}, not {right}"
+    return ""
+
+
+def _keys(row: Mapping[str, Any], names: Sequence[str]) -> object:
+    return tuple(value_of(row[name]) if name in row else None for name in names)
+
+
+def _without(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, object]:
+    return {name: value_of(term) for name, term in row.items() if name not in names}
+
+
+def _frozen(row: Mapping[str, object]) -> frozenset[tuple[str, object]]:
+    return frozenset(row.items())
+
+
+def value_of(term: Any) -> object:
+    """Return a term of rdflib or of pyoxigraph as what can be compared."""
+    if isinstance(term, URIRef | ox.NamedNode):
+        return "iri", str(term).strip("<>")
+    if isinstance(term, BNode | ox.BlankNode):
+        return "blank"
+    text = str(term) if isinstance(term, Literal) else term.value
+    datatype = str(term.datatype or "").strip("<>").removeprefix(_XSD) or "string"
+    if datatype in ("integer", "decimal"):
+        return Decimal(text), datatype
+    if datatype == "double":
+        return float(text), datatype
+    return text, "string" if term.language else datatype, term.language
