@@ -100,7 +100,7 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
 
 def _aggregate(aggregate: Aggregation) -> Document:
     return {
-        "key": aggregate.key,
+        "keys": list(aggregate.keys),
         "columns": [
             {"variable": each.variable, "function": each.function, "of": each.of}
             for each in aggregate.columns
@@ -288,7 +288,8 @@ def _incremental(document: Document) -> _Branch:
     joined = " joined with SERVICE" if document["remotes"] else ""
     if aggregate:
         strategy = (
-            f"what each ?{aggregate['key']} adds up to is kept up to date as solutions come and go"
+            f"what each {_variables(aggregate['keys'])} adds up to is kept up to date as solutions "
+            "come and go"
         )
     elif document["remotes"]:
         strategy = "Topk+N, a Super-MTK+N list keeps what can still reach an answer"
@@ -355,7 +356,7 @@ def _count_lines(window: Document) -> Iterator[_Branch]:
 
 def _aggregate_lines(aggregate: Document) -> Iterator[_Branch]:
     columns: list[_Branch] = [(_column_text(each), []) for each in aggregate["columns"]]
-    yield f"for each ?{aggregate['key']}", columns
+    yield f"for each {_variables(aggregate['keys'])}", columns
     yield (
         (
             f"a solution is one {_variables(aggregate['identity'])}: the same twice in a window "
@@ -421,7 +422,7 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
     result = document["result"]
     first = f"the first {result['k']}" + (f" after {result['offset']}" if result["offset"] else "")
     order = "equal scores: the newer first, then by the terms' text"
-    computed = [
+    computed: list[_Branch] = [
         (f"?{each['variable']} = {each['expression']}, of these alone", [])
         for each in document["computed"]
     ]
@@ -430,8 +431,8 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
     if aggregate:
         yield (
             (
-                f"memory: each ?{aggregate['key']}'s aggregates, and the identity of every "
-                "solution in a window"
+                f"memory: each {_variables(aggregate['keys'])}'s aggregates, and the identity of "
+                "every solution in a window"
             ),
             [],
         )

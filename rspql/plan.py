@@ -68,12 +68,15 @@ class AggregateColumn:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Aggregation of a window's solutions for each value of a ``key``.
+    """Aggregation of a window's solutions for each value of a ``key``, and of ``more_keys``.
 
     A window is an RDF graph: a solution is one set of values for the variables of ``identity``. It
     counts once in a window, however many records of the window make it. (If the latest arrival of a
     subject counts, the window holds one record of each subject, and so one solution.) A key without
     solutions in a window has no row there: no count is zero.
+
+    If it ``is_distinct``, ``identity`` has the keys and one variable alone, whose distinct values
+    are aggregated: solutions that differ only in others are one.
 
     A count is an xsd:integer. A sum, ``min`` and ``max`` have their variable's datatype. ``avg`` is
     an xsd:double for doubles and an xsd:decimal for integers.
@@ -82,10 +85,22 @@ class Aggregation:
     key: str
     columns: tuple[AggregateColumn, ...]
     identity: tuple[str, ...]
+    more_keys: tuple[str, ...] = ()
+    is_distinct: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Variables by which solutions are grouped."""
+        return (self.key, *self.more_keys)
 
     def __repr__(self) -> str:
         """Return the text that keys of state directories contain: it must not change."""
-        return f"Aggregate(key={self.key!r}, columns={self.columns!r}, identity={self.identity!r})"
+        more = f", more_keys={self.more_keys!r}" if self.more_keys else ""
+        more += ", is_distinct=True" if self.is_distinct else ""
+        return (
+            f"Aggregate(key={self.key!r}, columns={self.columns!r}, "
+            f"identity={self.identity!r}{more})"
+        )
 
 
 @dataclass(frozen=True)

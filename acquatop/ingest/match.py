@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acquatop.ingest.composite_keys import joined_keys
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.scoring import BoolArray
 from acquatop.ingest.stream_filter import StreamFilter, numbers_of
@@ -72,15 +73,10 @@ class Matcher:
 
     def __init__(self, plan: TopKPlan, mapping: RecordDecoder, *, arrivals: str) -> None:
         self._mapping = mapping
-        self._arrivals = arrivals
+        is_distinct = plan.aggregate is not None and plan.aggregate.is_distinct
+        self._arrivals = "all" if is_distinct and arrivals == "distinct" else arrivals
         self._aggregate = plan.aggregate
-        self._key = (
-            plan.aggregate.key
-            if plan.aggregate
-            else plan.join_variables[0]
-            if plan.join_variables
-            else None
-        )
+        self._keys = plan.aggregate.keys if plan.aggregate else plan.join_variables[:1]
         self._variables = plan.stream_variables
         self._numbers = (
             _aggregated(plan.aggregate) if plan.aggregate else plan.score.stream_variables
@@ -105,27 +101,33 @@ class Matcher:
         ]
         for triple in self._pattern:
             self._check_triple(triple, found)
-        if self._key in objects and (what := self._differing(self._key)):
-            message = (
-                f"a join on ?{self._key}, which is {what} on the stream, is not supported: "
-                "equal values may differ as terms"
-                if self._aggregate is None
-                else f"?{self._key}, which it groups by, is {what} on the stream: equal values "
-                "may differ as terms"
-            )
-            found.append(
-                Diagnostic(
-                    "unsupported",
-                    message,
-                    self._pattern[0].span,
-                    "join on an IRI, string or integer",
-                )
-            )
+        for name in self._compared():
+            if name in objects and (what := self._differing(name)):
+                self._refuse_differing(name, what, found)
         if self._aggregate is None:
             self._check_score(found)
         else:
             self._check_aggregated(self._aggregate, found)
         self._check_filters(found)
+
+    def _compared(self) -> tuple[str, ...]:
+        """Return the variables whose terms say what is the same: keys, and distinct values."""
+        aggregate = self._aggregate
+        return aggregate.identity if aggregate and aggregate.is_distinct else self._keys
+
+    def _refuse_differing(self, name: str, what: str, found: list[Diagnostic]) -> None:
+        if self._aggregate is None:
+            message = (
+                f"a join on ?{name}, which is {what} on the stream, is not supported: "
+                "equal values may differ as terms"
+            )
+        else:
+            why = "it groups by" if name in self._keys else "has to be distinct"
+            message = (
+                f"?{name}, which {why}, is {what} on the stream: equal values may differ as terms"
+            )
+        hint = "join on an IRI, string or integer"
+        found.append(Diagnostic("unsupported", message, self._pattern[0].span, hint))
 
     @property
     def has_numbers(self) -> bool:
@@ -134,6 +136,9 @@ class Matcher:
         return all(map(self._is_number, (*self._numbers, *filtered)))
 
     def _check_aggregated(self, aggregate: Aggregation, found: list[Diagnostic]) -> None:
+        if aggregate.is_distinct and self._arrivals == "latest":
+            message = "distinct values are not kept up to date if a subject's latest arrival counts"
+            found.append(Diagnostic("unsupported", message, self._pattern[0].span))
         for column in aggregate.columns:
             function = column.function.upper()
             if column.of is not None and not self._is_counted(column.of):
@@ -262,11 +267,19 @@ class Matcher:
             self._pattern,
             self._variables,
             self._numbers,
-            self._key,
+            self._keys[0] if self._keys else None,
             self._arrivals,
             self._conditions,
         )
-        return repr((self._mapping, *parts))
+        is_distinct = self._aggregate is not None and self._aggregate.is_distinct
+        more = self._keys[1:], self._identity() if is_distinct else None
+        return repr((self._mapping, *parts, *(more if any(more) else ())))
+
+    def _identity(self) -> tuple[str, ...]:
+        """Return the variables whose terms identify a solution, if all arrivals count."""
+        if self._aggregate is not None and self._aggregate.is_distinct:
+            return self._aggregate.identity
+        return self._variables
 
     @property
     def arrivals(self) -> str:
@@ -290,7 +303,7 @@ class Matcher:
             {
                 TIME: pa.array(found.times),
                 IDENTITY: identity,
-                KEY: found.terms(self._key) if self._key is not None else identity,
+                KEY: identity if not self._keys else found.key_terms,
                 GONE: found.gone,
                 **{
                     term_column(name): term
@@ -419,10 +432,9 @@ class Matcher:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the records' columns from which solutions are made."""
-        key = () if self._key is None else (self._key,)
         names = [
             self._column(self._triple(name))
-            for name in (*self._variables, *self._numbers, *key)
+            for name in (*self._variables, *self._numbers, *self._keys)
             if not self.is_subject(name)
         ]
         return tuple(dict.fromkeys((TIME, SUBJECT, *names)))
@@ -465,7 +477,7 @@ class Found:
         """Text by which each solution is known: its subject, or all its terms."""
         if self._matcher.arrivals != "all":
             return self.subjects
-        return pc.binary_join_element_wise(*map(self.terms, self._matcher._variables), " ")
+        return pc.binary_join_element_wise(*map(self.terms, self._matcher._identity()), " ")
 
     def identities_at(self, at: IntArray) -> AnyArray:
         """Return the identities at some positions; only these are made."""
@@ -479,14 +491,25 @@ class Found:
     @cached_property
     def keys(self) -> pa.DictionaryArray:
         """Join or grouping key of each record, as terms: each distinct term is made once."""
-        key = self._matcher._key
-        if key is None or self._matcher.is_subject(key):
+        names = self._matcher._keys
+        if not names:
             return distinct(self._records.column(SUBJECT))
-        values = self._matcher._values(key, self._records)
-        datatype = self._matcher.datatype(key)
+        columns = list(map(self._distinct_terms, names))
+        return columns[0] if len(columns) == 1 else joined_keys(columns)
+
+    def _distinct_terms(self, variable: str) -> pa.DictionaryArray:
+        if self._matcher.is_subject(variable):
+            return distinct(self._records.column(SUBJECT))
+        datatype = self._matcher.datatype(variable)
         assert datatype is not None, "what is not the subject is an object"
-        each = distinct(values)
+        each = distinct(self._matcher._values(variable, self._records))
         return pa.DictionaryArray.from_arrays(each.indices, terms_of(each.dictionary, datatype))
+
+    @property
+    def key_terms(self) -> pa.Array:
+        """Join or grouping key of each record."""
+        names = self._matcher._keys
+        return self.terms(names[0]) if len(names) == 1 else plain(self.keys)
 
     def key_hashes(self, hashes: IdentityHash) -> Hashes:
         """Return the hash of each text in the keys' dictionary."""

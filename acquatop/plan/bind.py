@@ -46,6 +46,16 @@ class BoundQuery:
     matcher: Matcher
 
     @property
+    def arrivals(self) -> str:
+        """Effect of a newer arrival on an older one: that of the stream's catalog.
+
+        Distinct values are counted as if all arrivals counted: a value that comes again is one.
+        """
+        aggregate = self.plan.aggregate
+        is_set = aggregate is not None and aggregate.is_distinct
+        return "all" if is_set and self.stream.arrivals == "distinct" else self.stream.arrivals
+
+    @property
     def choice(self) -> Choice:
         """Structure that keeps the candidates of a query without aggregates, and the reason.
 
@@ -78,7 +88,7 @@ class BoundQuery:
         """True if the driver needs each solution, not only the best or the sums of each pane."""
         if self.has_fixed_scores:
             return False
-        return self.stream.arrivals != "distinct" or self.refills or self.looks_at_panes
+        return self.arrivals != "distinct" or self.refills or self.looks_at_panes
 
     @property
     def has_fixed_scores(self) -> bool:
@@ -100,7 +110,7 @@ class BoundQuery:
         return (
             self.plan.aggregate is not None
             and self.stream.keys == "auto"
-            and self.stream.arrivals == "distinct"
+            and self.arrivals == "distinct"
             and (
                 service is None
                 or (
@@ -114,7 +124,11 @@ class BoundQuery:
     @property
     def keys_in_executors(self) -> bool:
         """True if the aggregates of the query's keys are kept where the executors read them."""
-        return self.plan.aggregate is not None and self.stream.keys == "executors"
+        return (
+            self.plan.aggregate is not None
+            and self.stream.keys == "executors"
+            and self.arrivals == "distinct"
+        )
 
     @property
     def structure(self) -> Choice | None:

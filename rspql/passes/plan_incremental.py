@@ -160,7 +160,7 @@ def _pushed(part: StreamPart, filters: list[ast.Expression], remote: Names) -> P
     On arrival only the key of an aggregate's solution is known. Filters that need only the
     variables ``remote`` are sent to the remote.
     """
-    on_arrival = part.bound if part.aggregate is None else {part.aggregate.key: None}
+    on_arrival = part.bound if part.aggregate is None else dict.fromkeys(part.aggregate.keys)
     _check_decidable([*filters, *part.filters, *part.later])
     pushed = push_filters([*filters, *part.later], on_arrival, remote)
     inside = push_filters(part.filters, variables_of(part.pattern), {})
@@ -175,6 +175,8 @@ def _check_join(join: tuple[str, ...], service: ast.ServicePattern, part: Stream
         raise NotIncremental("the WINDOW and SERVICE patterns share no variable", service)
     if join[0] not in certain(service.group):
         raise NotIncremental(f"the SERVICE does not always bind ?{join[0]}", service)
+    if part.aggregate and part.aggregate.more_keys:
+        raise NotIncremental("it groups by several keys, and joins on one of them", service)
     if part.aggregate and join[0] != part.aggregate.key:
         raise NotIncremental(f"it joins on ?{join[0]}, which is an aggregate", service)
 
@@ -233,12 +235,7 @@ def _score(
             message = f"nothing binds ?{name}, which the score needs"
             found.append(Diagnostic("unbound", message, span, hint))
     used = tuple(dict.fromkeys(needed))
-    if part.aggregate and part.aggregate.key in used:
-        message = (
-            f"?{part.aggregate.key}, which it groups by, is no part of a score or of a filter on "
-            "aggregates"
-        )
-        raise NotIncremental(message, expression)
+    _check_keys_unused(part, used, expression)
     return Score(
         expression=expression,
         descending=ranking.descending,
@@ -249,6 +246,16 @@ def _score(
         ranges=_ranges(pushed, part.aggregate),
         functions=functions,
     )
+
+
+def _check_keys_unused(part: StreamPart, used: tuple[str, ...], expression: ast.Expression) -> None:
+    """Raise if a score or a filter on aggregates computes with what is grouped by."""
+    for name in part.aggregate.keys if part.aggregate else ():
+        if name in used:
+            message = (
+                f"?{name}, which it groups by, is no part of a score or of a filter on aggregates"
+            )
+            raise NotIncremental(message, expression)
 
 
 def _ranges(pushed: PushedFilters, aggregate: Aggregation | None) -> dict[str, Interval]:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rspql import ast
 from rspql.passes.not_incremental import NotIncremental
-from rspql.plan import AggregateColumn, Aggregation
+from rspql.passes.read_aggregates import read_aggregates
+from rspql.plan import Aggregation
 from rspql.scope import Names, used_in, variables_of
-
-KEPT_UP = ("count", "sum", "min", "max", "avg")
-"""Aggregates that can be updated incrementally as events come and go."""
 
 
 @dataclass(frozen=True)
 class StreamPart:
     """The part of a query that is computed from its stream.
 
-    ``filters`` need only variables of the pattern. ``later`` are filters in the WINDOW on
-    aggregates; empty if there is no aggregate.
+    ``filters`` need only variables of the pattern. ``later`` are conditions on aggregates, of
+    HAVING or of filters in the WINDOW; empty if there is no aggregate.
     """
 
     window: ast.Iri
@@ -34,7 +32,7 @@ class StreamPart:
         if self.aggregate is None:
             return variables_of(self.pattern)
         return dict.fromkeys(
-            (self.aggregate.key, *(column.variable for column in self.aggregate.columns))
+            (*self.aggregate.keys, *(column.variable for column in self.aggregate.columns))
         )
 
     @property
@@ -62,9 +60,7 @@ def read_stream(element: ast.WindowPattern | ast.SubSelect) -> StreamPart:
     part = _aggregated(
         inner, element.window, inner.query.where.elements if inner.query.where else ()
     )
-    return StreamPart(
-        part.window, part.pattern, part.filters, part.aggregate, _filters(beside, part.bound)
-    )
+    return replace(part, later=part.later + _filters(beside, part.bound))
 
 
 def _around_window(sub: ast.SubSelect) -> tuple[ast.Iri | ast.Variable, tuple[ast.Pattern, ...]]:
@@ -114,96 +110,10 @@ def _filters(elements: Iterable[ast.Pattern], bound: Names) -> tuple[ast.Express
     return filters
 
 
-# Aggregates -----------------------------------------------------------------------------------
-
-
 def _aggregated(
     sub: ast.SubSelect, window: ast.Iri | ast.Variable, elements: Iterable[ast.Pattern]
 ) -> StreamPart:
     """Return the star in a sub-query, with the aggregates that the sub-query computes of it."""
-    key = _key(sub.query)
-    _check_clauses(sub.query)
     part = _plain(window, tuple(elements))
-    pattern = variables_of(part.pattern)
-    if key.name not in pattern:
-        raise NotIncremental(f"nothing in the WINDOW binds ?{key.name}, which it groups by", key)
-    columns = _columns(sub, key, pattern)
-    return StreamPart(
-        part.window, part.pattern, part.filters, Aggregation(key.name, columns, tuple(pattern))
-    )
-
-
-def _key(query: ast.Query) -> ast.Variable:
-    """Return the one variable by which a sub-query groups."""
-    aggregates = any(isinstance(node, ast.Aggregate) for node in ast.walk(query.form))
-    if not query.group_by:
-        what = (
-            "aggregates the whole window"
-            if aggregates
-            else "selects in a query of its own, without GROUP BY"
-        )
-        raise NotIncremental(f"it {what}", query.form)
-    if len(query.group_by) > 1:
-        raise NotIncremental("it groups by several keys", query.group_by[1])
-    (key,) = query.group_by
-    if not isinstance(key, ast.Variable):
-        raise NotIncremental("it groups by an expression", key)
-    return key
-
-
-def _check_clauses(query: ast.Query) -> None:
-    """Raise if a sub-query has clauses that drop or add groups."""
-    assert isinstance(query.form, ast.Select)
-    if query.having:
-        raise NotIncremental(
-            "HAVING leaves out some of the groups (a FILTER around a sub-query may)",
-            query.having[0],
-        )
-    if query.form.duplicates:
-        raise NotIncremental(f"it selects {query.form.duplicates} groups", query.form)
-    if query.order or query.limit is not None or query.offset is not None:
-        raise NotIncremental(
-            "the sub-query orders or cuts its groups", query.order[0] if query.order else query.form
-        )
-    if query.values:
-        raise NotIncremental("it also needs static data", query.values)
-
-
-def _columns(sub: ast.SubSelect, key: ast.Variable, pattern: Names) -> tuple[AggregateColumn, ...]:
-    assert isinstance(sub.query.form, ast.Select)
-    items = sub.query.form.projection
-    if key not in items:
-        raise NotIncremental(
-            f"the sub-query does not select ?{key.name}, which it groups by", sub.query.form
-        )
-    columns = tuple(_column(item, pattern) for item in items if isinstance(item, ast.Assignment))
-    if not columns:
-        raise NotIncremental("it groups, but aggregates nothing", sub.query.form)
-    return columns
-
-
-def _column(item: ast.Assignment, pattern: Names) -> AggregateColumn:
-    aggregate, name = item.expression, item.variable.name
-    if not isinstance(aggregate, ast.Aggregate):
-        raise NotIncremental(
-            f"the sub-query computes ?{name}, which is not an aggregate alone", item
-        )
-    function = aggregate.function.upper()
-    if aggregate.function not in KEPT_UP:
-        raise NotIncremental(f"{function} is not kept up to date as events come and go", aggregate)
-    if aggregate.distinct:
-        raise NotIncremental(
-            f"{function}(DISTINCT …) is not kept up to date as events come and go", aggregate
-        )
-    of = aggregate.argument
-    if of is not None and not isinstance(of, ast.Variable):
-        raise NotIncremental(f"{function} is of an expression", aggregate)
-    if of is not None and of.name not in pattern:
-        raise NotIncremental(
-            f"nothing in the WINDOW binds ?{of.name}, which {function} is of", aggregate
-        )
-    # Every solution of a star binds all its variables, so counting one of them is counting
-    # solutions.
-    return AggregateColumn(
-        name, aggregate.function, None if of is None or function == "COUNT" else of.name
-    )
+    aggregation, having = read_aggregates(sub.query, variables_of(part.pattern))
+    return replace(part, aggregate=aggregation, later=having)

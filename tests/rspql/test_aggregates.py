@@ -135,15 +135,44 @@ def within(select: str, pattern: str = f"{PATTERN} ; :x ?x", group: str = "GROUP
     return aggregated(f"WINDOW :w {{ SELECT {select} {{ {pattern} }} {group} }}")
 
 
+def test_having_is_a_condition_on_aggregates() -> None:
+    plan = topk(
+        within("?u (SUM(?x) AS ?n)", group="GROUP BY ?u HAVING (COUNT(*) > 1) (SUM(?x) > 2)")
+    )
+    assert plan.aggregate is not None
+    assert [(each.variable, each.function, each.of) for each in plan.aggregate.columns] == [
+        ("n", "sum", "x"),
+        ("COUNT(*)", "count", None),
+    ]
+    assert plan.score.condition is not None
+    assert expression_text(plan.score.condition) == "?COUNT(*) > 1 && ?n > 2"
+
+
+def test_groups_may_have_several_keys() -> None:
+    plan = topk(grouped("?u ?x (COUNT(*) AS ?n)", group="GROUP BY ?u ?x ?u"))
+    assert plan.aggregate is not None
+    assert plan.aggregate.keys == ("u", "x")
+    assert "more_keys=('x',)" in repr(plan.aggregate)
+
+
+def test_distinct_values_are_solutions_of_the_key_and_one_variable() -> None:
+    plan = topk(grouped("?u (COUNT(DISTINCT ?x) AS ?n) (MIN(?x) AS ?m)"))
+    assert plan.aggregate is not None
+    assert plan.aggregate.is_distinct
+    assert plan.aggregate.identity == ("u", "x")
+    assert [each.of for each in plan.aggregate.columns] == [None, "x"]
+
+
 REFUSED = {
-    "COUNT(DISTINCT …) is not kept up to date": within("?u (COUNT(DISTINCT ?x) AS ?n)"),
     "GROUP_CONCAT is not kept up to date": within("?u (GROUP_CONCAT(?x) AS ?n)"),
     "SAMPLE is not kept up to date": within("?u (SAMPLE(?x) AS ?n)"),
     "SUM is of an expression": within("?u (SUM(2 * ?x) AS ?n)"),
     "COUNT is of an expression": within("?u (COUNT(1) AS ?n)"),
     "the WINDOW binds ?zz, which COUNT is of": within("?u (COUNT(?zz) AS ?n)"),
     "the WINDOW binds ?u, which it groups by": within("?u (COUNT(*) AS ?n)", "?post :x ?x"),
-    "it groups by several keys": within("?u (COUNT(*) AS ?n)", group="GROUP BY ?u ?x"),
+    "it groups by several keys, and joins": within(
+        "?u ?x (COUNT(*) AS ?n)", group="GROUP BY ?u ?x"
+    ),
     "it groups by an expression": within(
         "?u (COUNT(*) AS ?n)", "?post :x ?x", "GROUP BY (STR(?post) AS ?u)"
     ),
@@ -159,9 +188,7 @@ REFUSED = {
     "the sub-query computes ?k, which is not an aggregate alone": within(
         "?u (COUNT(*) AS ?n) (?u AS ?k)"
     ),
-    "HAVING leaves out some": within(
-        "?u (COUNT(*) AS ?n)", group="GROUP BY ?u HAVING (COUNT(*) > 1)"
-    ),
+    "HAVING needs ?x": within("?u (COUNT(*) AS ?n)", group="GROUP BY ?u HAVING (?x > 1)"),
     "it selects DISTINCT groups": within("DISTINCT ?u (COUNT(*) AS ?n)"),
     "the sub-query orders or cuts": within("?u (COUNT(*) AS ?n)", group="GROUP BY ?u LIMIT 5"),
     "it also needs static data": within(
@@ -246,8 +273,10 @@ def test_what_aggregates_are_not_kept_up_to_date(reason: str, text: str) -> None
 
 
 REFUSED_BY_ITSELF = {
-    "HAVING leaves out some of the groups": grouped(group="GROUP BY ?u HAVING (COUNT(*) > 1)"),
-    "it groups by several keys": grouped(group="GROUP BY ?u ?x"),
+    "HAVING needs ?n, which is neither grouped by": grouped(group="GROUP BY ?u HAVING (?n > 1)"),
+    "an expression needs the whole window": grouped(
+        group="GROUP BY ?u HAVING (EXISTS { ?u :x 3 } || COUNT(*) > 2)"
+    ),
     "it groups by an expression": grouped("?k (COUNT(*) AS ?n)", group="GROUP BY (STR(?u) AS ?k)"),
     "it groups by an": grouped("(COUNT(*) AS ?n)", group="GROUP BY STR(?u)"),
     "it aggregates the whole window": grouped("(COUNT(*) AS ?n)", group=""),
@@ -255,7 +284,13 @@ REFUSED_BY_ITSELF = {
     "it orders groups by what is neither grouped by nor aggregated": grouped(order="?x"),
     "it orders by several keys": grouped(order="DESC(?n) ?u"),
     "it selects DISTINCT": grouped("DISTINCT ?u (COUNT(*) AS ?n)"),
-    "SUM(DISTINCT …) is not kept up": grouped("?u (SUM(DISTINCT ?x) AS ?n)"),
+    "it aggregates distinct values beside others": grouped(
+        "?u (SUM(DISTINCT ?x) AS ?n) (COUNT(*) AS ?m)"
+    ),
+    "COUNT(DISTINCT *) is not kept up": grouped("?u (COUNT(DISTINCT *) AS ?n)"),
+    "SAMPLE is not kept up": grouped(
+        "?u (COUNT(*) AS ?n)", group="GROUP BY ?u HAVING (SAMPLE(?x) > 1)"
+    ),
     "there is more than a WINDOW and filters": grouped(
         where=f"WINDOW :w {{ {PATTERN} }} BIND(5 AS ?x)"
     ),

@@ -19,6 +19,7 @@ from acquatop.answer.answer import Answer, Status
 from acquatop.catalog.catalog import Stream
 from acquatop.catalog.remotes import TableSource
 from acquatop.catalog.services import Service
+from acquatop.instants import instant_text
 from connectors.mapping import JsonMapping, Property, Template
 from replica.remotes.values import IriTemplate
 from rspql import ast
@@ -95,7 +96,8 @@ class _World:
 
     def confirms(self, answer: Answer) -> bool:
         query = replace(self.plan.query, limit=None, offset=None)
-        results: Any = self._store(answer).query(query_text(rewritten(query, _without_services)))
+        text = query_text(rewritten(_at_time(answer.closes_ms, query), _without_services))
+        results: Any = self._store(answer).query(text)
         if answer.form == "ask":
             return bool(results) == answer.boolean
         if answer.form == "construct":
@@ -169,6 +171,16 @@ def _term(term: Any) -> object:
     datatype = str(term.datatype or "").strip("<>")
     value = str(term) if isinstance(term, Literal) else term.value
     return (float(f"{float(value):.12g}"), datatype) if datatype in _NUMBERS else (value, language)
+
+
+def _at_time(closes_ms: int, query: ast.Query) -> ast.Query:
+    """Return a query with a time in place of NOW()."""
+    now = ast.Literal(instant_text(closes_ms), f"{XSD}dateTime")
+
+    def change(node: ast.Node) -> ast.Node:
+        return now if isinstance(node, ast.Call) and node.function == "now" else node
+
+    return rewritten(query, change)
 
 
 def _without_services(node: ast.Node) -> ast.Node:

@@ -50,8 +50,9 @@ class AggregateStore:
     """Aggregates of all keys of the open windows, and the replica's rows of the keys.
 
     A solution is counted once in a window: one of the same identity replaces an older one, which is
-    withdrawn from its key's aggregates. If arrivals are distinct, no identity comes twice, and
-    partials are added as they are (:meth:`add_partials`).
+    withdrawn from its key's aggregates. With ``is_distinct``, solutions of one identity may come of
+    records that leave at different times: the last one counts. If arrivals are distinct, no
+    identity comes twice, and partials are added as they are (:meth:`add_partials`).
 
     Memory is O(keys with a solution in an open window), whose codes are reused. Unless arrivals are
     distinct, identities take O(solutions of the open windows) as well
@@ -64,6 +65,7 @@ class AggregateStore:
         store: ReplicaStore | None,
         *,
         latest_only: bool,
+        is_distinct: bool = False,
         hashes: IdentityHash | None = None,
     ) -> None:
         self.columns = columns
@@ -77,6 +79,7 @@ class AggregateStore:
         """Replica row of each key's code; -1 for an unknown key."""
         self._store = store
         self._latest_only = latest_only
+        self._is_distinct = is_distinct
         self._retained = Deduplicated(columns.whole)
         self._arrived: list[_Arrivals] = []
         self._open_from = -(2**63)
@@ -133,6 +136,9 @@ class AggregateStore:
         self.keyed.close_before(window)
         self._retained.close_before(window)
         for arrivals in self._newest():
+            if self._is_distinct:
+                lasts = arrivals.solutions.lasts
+                arrivals = arrivals.take(~self._retained.has_longer(arrivals.identities, lasts))
             replaced = self._retained.pop(arrivals.identities)
             if replaced is not None:
                 self._withdraw(replaced)
@@ -157,6 +163,9 @@ class AggregateStore:
             np.concatenate([each.firsts for each in self._arrived]),
             SolutionColumns.together([each.solutions for each in self._arrived]),
         )
+        if self._is_distinct:
+            order = np.lexsort((together.firsts, together.solutions.lasts))
+            together = together.take(order)
         return [together.take(together.identities.newest())]
 
     def _encode(self, keys: pa.ChunkedArray) -> IntArray:

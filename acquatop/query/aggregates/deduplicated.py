@@ -163,6 +163,16 @@ class Deduplicated:
         some = [each for each in found if len(each)]
         return SolutionColumns.together(some) if some else None
 
+    def has_longer(self, identities: HashedIdentities, lasts: IntArray) -> npt.NDArray[np.bool_]:
+        """Return a mask of the identities that are held for windows after the given last ones."""
+        longer = np.zeros(len(identities), dtype=np.bool_)
+        for run in self._runs:
+            at = run.find(identities)
+            known = np.flatnonzero(at >= 0)
+            held = run.solutions.lasts[at[known]]
+            longer[known] |= (held >= self._open) & (held > lasts[known])
+        return longer
+
     def put(self, identities: HashedIdentities, solutions: SolutionColumns) -> None:
         """Add solutions whose identities are not held."""
         if len(solutions):

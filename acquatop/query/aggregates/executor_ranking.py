@@ -10,6 +10,7 @@ import numpy as np
 
 from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, ContentSample
 from acquatop.ingest.buckets.task import BucketBest, BucketRanking, merits_of, reaches_of
+from acquatop.ingest.composite_keys import terms_of_key
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.exactness import Extents, extents_of
@@ -42,7 +43,7 @@ class ExecutorRanking:
         assert plan.aggregate is not None
         self.k = plan.k + plan.offset
         self.scoring = ReplicaScoring(plan.score, store)
-        self._key = plan.aggregate.key
+        self._keys = plan.aggregate.keys
         self._names = plan.score.stream_variables
         self._store = store
         self._windows = windows
@@ -101,8 +102,9 @@ class ExecutorRanking:
         return Top(window, rows, merits, Certainty.APPROXIMATE, reason, math.inf)
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
-        """Return the terms of one of the best: its key and its aggregates."""
-        return {self._key: rows.keys[at], **self._columns.terms(rows.parts, at)}
+        """Return the terms of one of the best: its keys and its aggregates."""
+        key = terms_of_key(self._keys, rows.keys[at])
+        return {**key, **self._columns.terms(rows.parts, at)}
 
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return the averages of one of the best."""

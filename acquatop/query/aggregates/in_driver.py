@@ -32,11 +32,16 @@ class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
     def __init__(
         self, bound: BoundQuery, store: ReplicaStore | None, hashes: IdentityHash | None
     ) -> None:
-        latest_only = bound.stream.arrivals == "latest"
-        columns = aggregate_columns(bound)
-        super().__init__(
-            bound, store, AggregateStore(columns, store, latest_only=latest_only, hashes=hashes)
+        latest_only = bound.arrivals == "latest"
+        assert bound.plan.aggregate is not None
+        content = AggregateStore(
+            aggregate_columns(bound),
+            store,
+            latest_only=latest_only,
+            is_distinct=bound.plan.aggregate.is_distinct,
+            hashes=hashes,
         )
+        super().__init__(bound, store, content)
 
     def enrol(self, bound: BoundQuery) -> AggregateRanking:
         """Return the ranking of one more member."""

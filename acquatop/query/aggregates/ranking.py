@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, ContentSample, considered
+from acquatop.ingest.composite_keys import terms_of_key
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.content import AggregateStore
 from acquatop.query.exactness import Extents, extents_of
@@ -70,7 +71,7 @@ class AggregateRanking:
         assert plan.aggregate is not None
         self.k = plan.k + plan.offset
         self.scoring = ReplicaScoring(plan.score, store)
-        self._key = plan.aggregate.key
+        self._keys = plan.aggregate.keys
         self._store = store
         self._windows = windows
         self._content = content
@@ -111,8 +112,9 @@ class AggregateRanking:
         return Top(window, rows, found.merits[: self.k], Certainty.APPROXIMATE, reason, math.inf)
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
-        """Return the terms of one of the best: its key and its aggregates."""
-        return {self._key: rows.keys[at], **self._columns.terms(rows.parts, at)}
+        """Return the terms of one of the best: its keys and its aggregates."""
+        key = terms_of_key(self._keys, rows.keys[at])
+        return {**key, **self._columns.terms(rows.parts, at)}
 
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return the averages of one of the best."""

@@ -90,6 +90,54 @@ def test_computed_columns(data: st.DataObject, arrivals: str | None) -> None:
     assert set(judged.statuses) <= {Status.EXACT}
 
 
+AGGREGATES = ("COUNT(*)", "SUM(?n)", "MIN(?n)", "MAX(?n)", "AVG(?n)")
+DISTINCT = ("COUNT(DISTINCT ?n)", "SUM(DISTINCT ?n)", "AVG(DISTINCT ?n)", "MIN(?n)", "MAX(?n)")
+CONDITIONS = ("{} > 1", "{} + 1 < 9 && {} >= 0", "!({} = 2)", "STR(?group) != 'x' && {} > 0")
+
+
+@st.composite
+def grouped(draw: st.DrawFn) -> ShapedQuery:
+    functions = draw(st.sampled_from([AGGREGATES, DISTINCT]))
+    aggregate = st.sampled_from(functions)
+    group, pattern = draw(
+        st.sampled_from(
+            [
+                ("?group", "?group :n ?n"),
+                ("?group", "?post :by ?group ; :n ?n"),
+                ("?group ?city", "?post :by ?group ; :city ?city ; :n ?n"),
+                ("?city ?group", "?post :city ?city ; :n ?n ; :by ?group"),
+            ]
+        )
+    )
+    having = draw(st.lists(st.sampled_from(CONDITIONS), max_size=2))
+    conditions = "".join(f" ({each.format(*[draw(aggregate)] * 2)})" for each in having)
+    shown, other = draw(aggregate), draw(aggregate)
+    select = f"{group} ({shown} AS ?a)"
+    key = draw(st.sampled_from([shown, other]))
+    return ShapedQuery(
+        f"{select} (?a * 2 AS ?b)",
+        f"WINDOW :w {{ {pattern} }}",
+        (draw(st.sampled_from(["DESC({})", "ASC({})"])).format("?a" if key == shown else key),),
+        k=draw(st.integers(1, 4)),
+        window=draw(WINDOWS),
+        group=f"GROUP BY {group}" + (f" HAVING{conditions}" if conditions else ""),
+        groups=(select, key),
+    )
+
+
+@THOROUGH
+@settings(max_examples=40)
+@given(st.data(), ARRIVALS)
+def test_groups(data: st.DataObject, arrivals: str | None) -> None:
+    world = World(data.draw(posts(arrivals)), arrivals=arrivals)
+    queries = data.draw(st.lists(grouped(), min_size=1, max_size=3))
+    judged = judge(world, *queries)
+    if arrivals != "latest":
+        numeric = ["STR(" not in query.group for query in queries]
+        assert all(a >= b for a, b in zip(judged.incremental, numeric, strict=True))
+    assert set(judged.statuses) <= {Status.EXACT}
+
+
 @THOROUGH
 @settings(max_examples=15)
 @given(st.data(), st.sampled_from([1000, 1000, 2]))

@@ -54,7 +54,10 @@ items = {items}
 
 @dataclass(frozen=True)
 class ShapedQuery:
-    """Query in pieces: one text for the engine, and another in plain SPARQL."""
+    """Query in pieces: one text for the engine, and another in plain SPARQL.
+
+    ``groups`` are the SELECT and the key of the plain text, if it needs a sub-query for its groups.
+    """
 
     select: str
     where: str
@@ -63,6 +66,7 @@ class ShapedQuery:
     offset: int = 0
     window: str = "RANGE 10ms STEP 4ms"
     group: str = ""
+    groups: tuple[str, str] | None = None
 
     @property
     def text(self) -> str:
@@ -76,8 +80,17 @@ class ShapedQuery:
     @property
     def plain(self) -> str:
         """All results in their order, and what they are ordered by."""
-        keys = "" if "DISTINCT" in self.select else " ".join(self._keys())
         where = self.where.replace("WINDOW :w", "GRAPH :w").replace("SERVICE", "GRAPH")
+        if self.groups is not None:
+            select, key = self.groups
+            inner = f"SELECT {select} ({key} AS ?key0) WHERE {{ {where} }} {self.group}"
+            (order,) = self.keys
+            order = f"{'DESC' if order.startswith('DESC') else 'ASC'}(?key0)"
+            return (
+                f"PREFIX : <{NS}> SELECT * WHERE {{ {{ {inner} }} BIND(?a * 2 AS ?b) }} "
+                f"ORDER BY {order}"
+            )
+        keys = "" if "DISTINCT" in self.select else " ".join(self._keys())
         return (
             f"PREFIX : <{NS}> SELECT {self.select} {keys} WHERE {{ {where} }} {self.group} "
             f"ORDER BY {' '.join(self.keys)}"

@@ -1,0 +1,44 @@
+"""Keys of several terms, as one text: what several columns say together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.coded import distinct
+
+_BETWEEN = "\n"
+"""Text between two terms: N-Triples text escapes line ends."""
+
+
+def joined_keys(columns: Sequence[pa.Array]) -> pa.DictionaryArray:
+    """Return the keys that columns of terms make row by row; each distinct one is made once.
+
+    >>> joined_keys([pa.array(['"a"', '"a"']), pa.array(["<urn:b>"] * 2)]).dictionary.to_pylist()
+    ['"a"\\n<urn:b>']
+    """
+    each = [distinct(column) for column in columns]
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in each:
+        # The codes so far are made dense again, so that their product stays small.
+        _, codes = np.unique(codes, return_inverse=True)
+        # A record that only says what is gone may lack terms; its key is not used.
+        codes = codes * max(1, len(column.dictionary)) + pc.fill_null(column.indices, 0).to_numpy()
+    _, firsts, indices = np.unique(codes, return_index=True, return_inverse=True)
+    terms = [column.take(pa.array(firsts)).cast(pa.string()) for column in each]
+    return pa.DictionaryArray.from_arrays(
+        pa.array(indices.astype(np.int32)),
+        pc.fill_null(pc.binary_join_element_wise(*terms, _BETWEEN), ""),
+    )
+
+
+def terms_of_key(names: Sequence[str], key: str) -> Mapping[str, str]:
+    r"""Return the terms of a key, by variable.
+
+    >>> terms_of_key(["x", "y"], '"a"\n<urn:b>')
+    {'x': '"a"', 'y': '<urn:b>'}
+    """
+    return dict(zip(names, key.split(_BETWEEN, len(names) - 1), strict=True))
