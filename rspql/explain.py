@@ -11,6 +11,7 @@ from rspql.plan import (
     Aggregation,
     AnyWindow,
     CountWindow,
+    Finish,
     PlannedService,
     RemotePart,
     Score,
@@ -94,8 +95,19 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
             {"variable": each.variable.name, "expression": expression_text(each.expression)}
             for each in plan.computed
         ],
+        "finish": _finish(plan.finish),
         "memory": _memory(plan, window["open_at_once"], replica),
     }
+
+
+def _finish(finish: Finish | None) -> Document | None:
+    if finish is None:
+        return None
+    keys = [
+        f"{'DESC' if each.descending else 'ASC'}({expression_text(each.expression)})"
+        for each in finish.keys
+    ]
+    return {"keys": keys, "distinct": finish.is_distinct}
 
 
 def _aggregate(aggregate: Aggregation) -> Document:
@@ -154,7 +166,11 @@ def _side(name: str, score: Score | None) -> str | None:
 
 
 def _memory(plan: TopKPlan, windows: int, replica: Document | None) -> Document | None:
-    if plan.aggregate or (plan.service and (replica is None or replica["n"] is None)):
+    if (
+        plan.aggregate
+        or plan.finish
+        or (plan.service and (replica is None or replica["n"] is None))
+    ):
         return None
     kept = plan.k + plan.offset + (replica["n"] if replica else 0)
     harmonic = (
@@ -291,6 +307,8 @@ def _incremental(document: Document) -> _Branch:
             f"what each {_variables(aggregate['keys'])} adds up to is kept up to date as solutions "
             "come and go"
         )
+    elif document["finish"]:
+        strategy = "all solutions of the open windows are kept, and ranked at every close"
     elif document["remotes"]:
         strategy = "Topk+N, a Super-MTK+N list keeps what can still reach an answer"
     elif _is_shared(document):
@@ -421,12 +439,15 @@ def _score_lines(score: Document) -> Iterator[_Branch]:
 def _result_lines(document: Document) -> Iterator[_Branch]:
     result = document["result"]
     first = f"the first {result['k']}" + (f" after {result['offset']}" if result["offset"] else "")
-    order = "equal scores: the newer first, then by the terms' text"
+    finish = document["finish"] or {"keys": [], "distinct": False}
+    more = f"by {', '.join(finish['keys'])}, then " if finish["keys"] else ""
+    order = f"equal scores: {more}the newer first, then by the terms' text"
+    equal: list[_Branch] = [("equal rows are one", [])] if finish["distinct"] else []
     computed: list[_Branch] = [
         (f"?{each['variable']} = {each['expression']}, of these alone", [])
         for each in document["computed"]
     ]
-    yield f"result: {first}, of {_variables(result['variables'])}", [(order, []), *computed]
+    yield f"result: {first}, of {_variables(result['variables'])}", [(order, []), *equal, *computed]
     memory, aggregate = document["memory"], document["windows"][0]["aggregate"]
     if aggregate:
         yield (

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rspql.ast import Assignment, Expression, Group, Iri, Query, ServicePattern, TriplePattern
+from rspql.ast import (
+    Assignment,
+    Expression,
+    Group,
+    Iri,
+    OrderCondition,
+    Query,
+    ServicePattern,
+    TriplePattern,
+)
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry, Interval
 
 
@@ -182,6 +191,18 @@ class WindowedPlan:
 
 
 @dataclass(frozen=True)
+class Finish:
+    """Way from the best solutions by a score to an answer: what more they are ordered by.
+
+    Of solutions with equal scores those come first that the ``keys`` put first; equal ones follow
+    the usual order. With ``is_distinct``, rows that are equal in what is selected are one.
+    """
+
+    keys: tuple[OrderCondition, ...] = ()
+    is_distinct: bool = False
+
+
+@dataclass(frozen=True)
 class TopKPlan:
     """Plan of a continuous top-k query: WINDOW ⋈ SERVICE, EXTEND with the score, ORDER, LIMIT.
 
@@ -192,7 +213,8 @@ class TopKPlan:
     solutions but one row per key, with the key (the join variable) and the columns. ``windowed`` is
     the slower plan, valid for values of any kind. ``in_digits`` is the slower plan with the same
     arithmetic, valid if the stream's values in the score and the filters are numbers. ``computed``
-    are the columns besides the score that an engine computes for the rows of an answer.
+    are the columns besides the score that an engine computes for the rows of an answer. With a
+    ``finish``, more than the best k by the score may be needed.
     """
 
     name: str | None
@@ -211,6 +233,7 @@ class TopKPlan:
     windowed: WindowedPlan
     in_digits: WindowedPlan
     computed: tuple[Assignment, ...] = ()
+    finish: Finish | None = None
 
 
 Plan = TopKPlan | WindowedPlan

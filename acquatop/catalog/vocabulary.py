@@ -19,3 +19,5 @@ class Strategy(enum.StrEnum):
     """Structure per query whose windows count arrivals: ``topk/sliding/block_skyline.py``."""
     REFILLED = "refilled"
     """Structure per query, with the windows' content: ``topk/refill/refilled.py``."""
+    RETAINED = "retained"
+    """Windows' content alone, ranked at every close: ``topk/retained.py``."""

@@ -26,6 +26,10 @@ from rspql.diagnostics import Diagnostic, QueryError, nearest
 from rspql.plan import AnyWindow, CountWindow, Plan, RemotePart, TopKPlan, WindowedPlan
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
+_RETAINED = Choice(
+    Strategy.RETAINED, "equal scores or equal rows may need more than the best k", {}
+)
+
 MANY_OPEN = 1_000
 """Number of windows open at once above which a query that counts elements gets a warning."""
 
@@ -75,8 +79,13 @@ class BoundQuery:
 
     @property
     def refills(self) -> bool:
-        """True if the windows' content is kept."""
-        return self.choice.strategy is Strategy.REFILLED
+        """True if the windows' content is kept to refill a list from."""
+        return self.choice.strategy is Strategy.REFILLED and not self.retains
+
+    @property
+    def retains(self) -> bool:
+        """True if all solutions are ranked at every close: the best k alone may not suffice."""
+        return self.plan.finish is not None and self.plan.aggregate is None
 
     @property
     def looks_at_panes(self) -> bool:
@@ -88,7 +97,8 @@ class BoundQuery:
         """True if the driver needs each solution, not only the best or the sums of each pane."""
         if self.has_fixed_scores:
             return False
-        return self.arrivals != "distinct" or self.refills or self.looks_at_panes
+        is_reduced = self.arrivals == "distinct" and not self.retains
+        return not is_reduced or self.refills or self.looks_at_panes
 
     @property
     def has_fixed_scores(self) -> bool:
@@ -98,6 +108,7 @@ class BoundQuery:
             and self.service is None
             and self.stream.arrivals != "latest"
             and not self.matcher.combines
+            and not self.retains
         )
 
     @property
@@ -111,6 +122,7 @@ class BoundQuery:
             self.plan.aggregate is not None
             and self.stream.keys == "auto"
             and self.arrivals == "distinct"
+            and self.plan.finish is None
             and (
                 service is None
                 or (
@@ -128,19 +140,22 @@ class BoundQuery:
             self.plan.aggregate is not None
             and self.stream.keys == "executors"
             and self.arrivals == "distinct"
+            and self.plan.finish is None
         )
 
     @property
     def structure(self) -> Choice | None:
         """Structure that keeps the candidates; None with aggregates, which keep all keys."""
-        return None if self.plan.aggregate is not None else self.choice
+        if self.plan.aggregate is not None:
+            return None
+        return self.choice if self.plan.finish is None else _RETAINED
 
     def structure_over_positions(self, hint: str | None) -> Choice | None:
         """Return the structure for windows that count elements; None with aggregates.
 
         A ``hint`` replaces the one that the catalog asks for.
         """
-        if self.plan.aggregate is not None or self.stream.arrivals != "distinct":
+        if self.plan.aggregate is not None or self.retains or self.stream.arrivals != "distinct":
             return self.structure
         workload = Workload(
             (TopKRequest(self.windows, self.plan.k + self.plan.offset),), counts=True
@@ -156,6 +171,7 @@ class BoundQuery:
             self.plan.aggregate is None
             and self.service is None
             and self.stream.arrivals == "distinct"
+            and not self.retains
         )
 
     @property

@@ -81,6 +81,7 @@ def _same_content_key(bound: BoundQuery) -> str:
             plan.join_variables,
             bound.refills,
             *((bound.stream.keys, bound.stream.buckets) if bound.keys_in_executors else ()),
+            *(("retained",) if bound.plan.finish is not None else ()),
         )
     )
 

@@ -53,6 +53,8 @@ def _solutions(bound: BoundQuery) -> str:
         why = "one that comes again counts once"
     elif bound.looks_at_panes:
         why = "the policy looks at all that a window joins with"
+    elif bound.retains:
+        why = "those that are equal may all be needed"
     elif bound.refills:
         why = "the windows' content is kept"
     return f"{what}, because {why}"

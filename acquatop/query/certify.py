@@ -21,6 +21,7 @@ def certify(
     was possible, so none is exact.
     """
     bar = float(top.merits[-1]) if len(top) == operator.k else -math.inf
+    bar = bar if top.bar is None else top.bar
     reaches = operator.without_value(window, bar).tolist()
     if reaches:
         reason = f"{len(reaches)} of the window's solutions have no value from the remote yet"

@@ -267,7 +267,9 @@ def _content_of(
 ) -> Content:
     """Return the kind of content that a query needs."""
     is_reduced = (
-        bound.arrivals == "distinct" and not bound.refills and not remote.refresh.looks_at_panes
+        bound.arrivals == "distinct"
+        and not (bound.refills or bound.retains)
+        and not remote.refresh.looks_at_panes
     )
     if scattered is not None:
         assert is_reduced, "only reduced arrivals can be kept in executors"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from acquatop.answer.answer import Answer, Counts, Row
 from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse, Result
@@ -12,6 +12,7 @@ from acquatop.answer.render import Bindings
 from acquatop.ingest.terms import to_rdflib
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.exactness import Exactness
+from acquatop.query.finishing import Finishing
 from acquatop.query.ranking import Ranked
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts
 from acquatop.query.shown_rows import RankedSolution, ShownRows
@@ -68,6 +69,9 @@ class Member(Generic[OperatorT]):
         self.since = since
         self._facts: RemoteFacts = facts or NoRemoteFacts()
         self._rendering = ShownRows(bound.plan)
+        self._finishing = (
+            None if bound.plan.finish is None else Finishing(bound.plan, self._rendering)
+        )
         self._instant = instant
         is_fixed = not self._rendering.depend_on_time
         self._shown = shown if shown is not None and is_fixed else Forgetful()
@@ -95,13 +99,15 @@ class Member(Generic[OperatorT]):
     ) -> Answer:
         """Return the answer of a window that has closed, after all changes were applied."""
         window, fetched = closed.window, refreshed.fetched
-        top = self.operator.top(window)
+        top, bindings = self._results(window, self._instant(closed.closes_ms))
         certificate = self._exactness.checked(
             self._facts.certify(window, top, refreshed), self.operator.extents(window)
         )
-        expected = self._facts.expect(window, top, certificate.status)
-        rows = self._rows(top, fetched, self._instant(closed.closes_ms))
-        result = Result(tuple(rows), self.bound.plan.projection)
+        expected = None
+        if self._finishing is None or not self._finishing.is_distinct:
+            expected = self._facts.expect(window, top, certificate.status)
+        rows = tuple(self._rows(top, bindings, fetched))
+        result = Result(rows, self.bound.plan.projection)
         use = RemoteUse(
             tuple(to_rdflib(key) for key in sorted(fetched)),
             refreshed.spending,
@@ -120,40 +126,54 @@ class Member(Generic[OperatorT]):
             certificate.status, certificate.reason, self._rendering.score_of(certificate.bound)
         )
 
-    def _rows(self, top: Top, fetched: frozenset[str], at_ms: int) -> Iterator[Row]:
-        """Yield the results after the offset.
+    def _results(self, window: int, at_ms: int) -> tuple[Top, Sequence[Bindings]]:
+        """Return a window's results, and what those after the offset show at a time.
 
         Those before it are held and certified like the rest.
         """
         offset = self.bound.plan.offset
+        if self._finishing is None:
+            top = self.operator.top(window)
+            return top, self._bindings(top, at_ms)
+        ranking: Any = self.operator  # it holds all solutions
+        found = self._finishing.of(ranking, window, self._solutions, at_ms)
+        return found.top, found.bindings[offset:]
+
+    def _rows(
+        self, top: Top, bindings: Sequence[Bindings], fetched: frozenset[str]
+    ) -> Iterator[Row]:
+        offset = self.bound.plan.offset
         keys = top.rows.keys[offset:].tolist()
-        scores = [self._rendering.score_of(merit) for merit in top.merits[offset:].tolist()]
-        bindings = self._bindings(top, keys, scores, at_ms)
+        scores = map(self._rendering.score_of, top.merits[offset:].tolist())
         columns = zip(keys, scores, bindings, self._facts.ages(keys), strict=True)
         for rank, (key, score, shown, age) in enumerate(columns, start=1):
             yield Row(rank, shown, score, self._facts.was_refreshed(key, fetched), age)
 
-    def _bindings(
-        self, top: Top, keys: Sequence[str], scores: Sequence[float], at_ms: int
-    ) -> list[Bindings]:
+    def _bindings(self, top: Top, at_ms: int) -> list[Bindings]:
         """Return what the results after the offset show."""
         offset = self.bound.plan.offset
+        keys = top.rows.keys[offset:].tolist()
         found = [self._shown.get(key) for key in keys]
         missing = [at for at, shown in enumerate(found) if shown is None]
-        remote = self._facts.terms([keys[at] for at in missing])
-        solutions = [
-            RankedSolution(
-                {**terms, **self.operator.terms(top.rows, offset + at)},
-                scores[at],
-                self.operator.ratios(top.rows, offset + at),
-            )
-            for at, terms in zip(missing, remote, strict=True)
-        ]
+        solutions = self._solutions(top, [offset + at for at in missing])
         made = self._rendering.bindings(solutions, at_ms)
         for at, shown in zip(missing, made, strict=True):
             found[at] = shown
             self._shown.remember(keys[at], shown)
         return [shown for shown in found if shown is not None]
+
+    def _solutions(self, top: Top, at: Sequence[int] | None = None) -> list[RankedSolution]:
+        """Return some of the best, or all, with their terms and scores."""
+        at = range(len(top)) if at is None else at
+        remote = self._facts.terms([top.rows.keys[each] for each in at])
+        return [
+            RankedSolution(
+                {**terms, **self.operator.terms(top.rows, each)},
+                self._rendering.score_of(float(top.merits[each])),
+                self.operator.ratios(top.rows, each),
+            )
+            for each, terms in zip(at, remote, strict=True)
+        ]
 
     def snapshot(self) -> bytes:
         """Return the query's own state."""

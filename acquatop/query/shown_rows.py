@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from rdflib import Literal
-from rdflib.term import Identifier
 
 from acquatop.answer.render import Bindings, Rendering
 from acquatop.ingest.terms import to_ast
@@ -20,7 +19,8 @@ from rspql import ast
 from rspql.plan import RemotePart, TopKPlan
 from rspql.scope import used_in
 
-_SOLUTIONS = ast.ServicePattern(ast.Iri("urn:acquatop:solutions"), ast.Group(()))
+_GIVEN = ast.Iri("urn:acquatop:solutions")
+_SOLUTIONS = ast.ServicePattern(_GIVEN, ast.Group(()))
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ class ShownRows:
     def __init__(self, plan: TopKPlan) -> None:
         self._projection = plan.projection
         self._rendering = Rendering(plan)
-        self._computed = _Computed(plan, self._rendering) if plan.computed else None
+        has_keys = plan.finish is not None and bool(plan.finish.keys)
+        is_computed = bool(plan.computed) or has_keys
+        self._computed = _Computed(plan, self._rendering) if is_computed else None
         self.depend_on_time = any(
             isinstance(node, ast.Call) and node.function == "now"
             for column in plan.computed
@@ -58,47 +60,77 @@ class ShownRows:
         if self._computed is None or not solutions:
             return [*found]
         columns = self._computed.of(solutions, at_ms)
-        rows = ({**row, **more} for row, more in zip(found, columns, strict=True))
-        return [{name: row[name] for name in self._projection if name in row} for row in rows]
+        return [self._together(found[at], more) for at, more in columns]
+
+    def ordered(
+        self, solutions: Sequence[RankedSolution], ranks: Sequence[int], at_ms: int
+    ) -> list[tuple[int, Bindings]]:
+        """Return solutions by their rank and then by the plan's other keys: place and columns."""
+        if not solutions or self._computed is None:
+            return list(enumerate(self.bindings(solutions, at_ms)))
+        found = [
+            self._rendering.bindings(each.terms, each.score, each.ratios) for each in solutions
+        ]
+        columns = self._computed.of(solutions, at_ms, ranks)
+        return [(at, self._together(found[at], more)) for at, more in columns]
+
+    def _together(self, row: Bindings, more: Bindings) -> Bindings:
+        every = {**row, **more}
+        return {name: every[name] for name in self._projection if name in every}
 
 
 class _Computed:
-    """Columns besides the score, as a SPARQL engine computes them of given solutions."""
+    """Columns besides the score, and order, as a SPARQL engine computes them of solutions."""
 
     def __init__(self, plan: TopKPlan, rendering: Rendering) -> None:
         self._rendering = rendering
         self._score = plan.score.variable
+        keys = plan.finish.keys if plan.finish else ()
         made = {each.variable.name for each in plan.computed}
-        used = {name: None for each in plan.computed for name in used_in(each.expression)}
+        expressions = [*(each.expression for each in plan.computed), *keys]
+        used = {name: None for each in expressions for name in used_in(each)}
         self._names = [name for name in used if name not in made]
-        taken = {*made, *used}
         names = (f"row{number}" for number in itertools.count())
-        self._row = row = next(name for name in names if name not in taken)
+        free = (name for name in names if name not in made and name not in used)
+        self._row, self._rank = row, rank = next(free), next(free)
         shown = [ast.Variable(name) for name in plan.projection if name in made]
         query = ast.Query(
             ast.Select((ast.Variable(row), *shown)),
             ast.Group((_SOLUTIONS, *plan.computed)),
-            order=(ast.OrderCondition(ast.Variable(row)),),
+            order=(
+                ast.OrderCondition(ast.Variable(rank)),
+                *keys,
+                ast.OrderCondition(ast.Variable(row)),
+            ),
         )
         functions = called_functions(query, plan.score.functions)
-        part = RemotePart(
-            _SOLUTIONS, ast.Iri("urn:acquatop:solutions"), (row, *self._names), None, None
-        )
+        part = RemotePart(_SOLUTIONS, _GIVEN, (row, rank, *self._names), None, None)
         self._evaluator = Evaluator(query, LocalEngine(functions=functions), remotes=[part])
 
     def of(
-        self, solutions: Sequence[RankedSolution], at_ms: int
-    ) -> Iterable[Mapping[str, Identifier]]:
-        """Return the computed columns of each solution."""
-        variables = tuple(map(ast.Variable, (self._row, *self._names)))
+        self,
+        solutions: Sequence[RankedSolution],
+        at_ms: int,
+        ranks: Sequence[int] | None = None,
+    ) -> list[tuple[int, Bindings]]:
+        """Return the places and computed columns of solutions, in the order of ranks and keys.
+
+        Without ``ranks``, they keep their order.
+        """
+        variables = tuple(map(ast.Variable, (self._row, self._rank, *self._names)))
         rows = (
-            (ast.Literal(str(number), ast.XSD + "integer"), *self._values(each))
-            for number, each in enumerate(solutions)
+            (_integer(at), _integer(rank), *self._values(each))
+            for at, (each, rank) in enumerate(
+                zip(solutions, ranks or range(len(solutions)), strict=True)
+            )
         )
         given = ast.Values(variables, tuple(rows))
         result = self._evaluator.evaluate({_SOLUTIONS: given}, at_ms)
         return [
-            {name: rdflib_of(term) for name, term in row.items() if name != self._row}
+            (
+                int(row[self._row].value),
+                {name: rdflib_of(term) for name, term in row.items() if name != self._row},
+            )
             for row in result.rows
         ]
 
@@ -110,6 +142,10 @@ class _Computed:
                 )
             else:
                 yield to_ast(solution.terms[name]) if name in solution.terms else None
+
+
+def _integer(number: int) -> ast.Literal:
+    return ast.Literal(str(number), ast.XSD + "integer")
 
 
 def _literal(term: Literal) -> ast.Literal:

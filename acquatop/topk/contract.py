@@ -117,7 +117,8 @@ class Top:
     """A window's best, best first, with their certainty.
 
     If ``certainty`` is approximate, ``reason`` explains it, and no missing row has a merit above
-    ``bound``.
+    ``bound``. A row with a merit below the ``bar`` would not be one of them; without a bar, it is
+    the merit of the k-th.
     """
 
     window: int
@@ -126,6 +127,7 @@ class Top:
     certainty: Certainty = Certainty.EXACT
     reason: str | None = None
     bound: float | None = None
+    bar: float | None = None
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rspql import ast
 from rspql.passes.not_incremental import NotIncremental
@@ -16,9 +16,11 @@ _LONGEST = TextGrowth(100_000.0, 200.0)
 
 
 def computed_columns(
-    query: ast.Query, score: str | None, functions: FunctionRegistry
+    query: ast.Query, score: str | None, functions: FunctionRegistry, keys: Iterable[ast.Node] = ()
 ) -> tuple[ast.Assignment, ...]:
     """Return the columns that a query selects and computes besides the ``score``, and their needs.
+
+    The ``keys`` of ORDER BY need columns, too.
 
     They are in the order of the query, with calls in SPARQL. Raises :class:`NotIncremental` for
     those that a row does not decide, or whose texts could fill the memory.
@@ -27,7 +29,7 @@ def computed_columns(
     assert isinstance(query.form, ast.Select)
     items = (*query.where.elements, *query.form.projection)
     assigned = [each for each in items if isinstance(each, ast.Assignment)]
-    wanted = dict(selected(query))
+    wanted = selected(query) | {name: None for key in keys for name in used_in(key)}
     needed: list[ast.Assignment] = []
     for each in reversed(assigned):
         if each.variable.name in wanted and each.variable.name != score:

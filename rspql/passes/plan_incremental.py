@@ -9,6 +9,7 @@ from rspql.built_ins import ARITIES
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.passes.check_names import calls_own
 from rspql.passes.computed_columns import computed_columns
+from rspql.passes.finish import finish
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, expander
 from rspql.passes.push_filters import PushedFilters, push_filters
@@ -77,7 +78,8 @@ def plan_incremental(
         projection=tuple(selected(query)),
         windowed=windowed,
         in_digits=windowed,
-        computed=computed_columns(query, score.variable, functions),
+        computed=computed_columns(query, score.variable, functions, ranking.more_keys),
+        finish=finish(query, ranking, part, remote, functions),
     )
 
 
@@ -94,10 +96,6 @@ def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
             else "orders groups by what is neither grouped by nor aggregated"
         )
         raise NotIncremental(f"it {what}", query)
-    if query.form.duplicates:
-        raise NotIncremental(f"it selects {query.form.duplicates}", query.form)
-    if ranking.more_keys:
-        raise NotIncremental("it orders by several keys", ranking.more_keys[0])
     if query.values or query.default_graphs or query.named_graphs:
         raise NotIncremental("it also needs static data", query)
 

@@ -282,8 +282,6 @@ REFUSED_BY_ITSELF = {
     "it aggregates the whole window": grouped("(COUNT(*) AS ?n)", group=""),
     "it groups, but aggregates nothing": grouped("?u", order="?u"),
     "it orders groups by what is neither grouped by nor aggregated": grouped(order="?x"),
-    "it orders by several keys": grouped(order="DESC(?n) ?u"),
-    "it selects DISTINCT": grouped("DISTINCT ?u (COUNT(*) AS ?n)"),
     "it aggregates distinct values beside others": grouped(
         "?u (SUM(DISTINCT ?x) AS ?n) (COUNT(*) AS ?m)"
     ),

@@ -9,7 +9,7 @@ import pytest
 
 from rspql import ast
 from rspql.compiler import analyse, compile_query
-from rspql.plan import TopKPlan, WindowedPlan
+from rspql.plan import Finish, TopKPlan, WindowedPlan
 from rspql.printer import expression_text, inside_text, query_text
 from rspql.scoring import DEFAULT_FUNCTIONS, Direction, Interval, scoring_function
 from tests.support.rspql.plans import SERVICE, WINDOW, alone, query, topk
@@ -65,6 +65,16 @@ def test_where_a_score_may_stand(text: str, expression: str, variable: str | Non
     assert (expression_text(plan.score.expression), plan.score.variable) == (expression, variable)
 
 
+def test_more_keys_and_distinct_rows_finish_an_answer() -> None:
+    assert topk(query()).finish is None
+    assert topk(query(select="REDUCED ?u (?m + ?f AS ?score)")).finish is None
+    assert topk(query(select="DISTINCT ?u ?m ?f (?m + ?f AS ?score)")).finish is None
+    assert topk(query(select="DISTINCT ?u (?m + ?f AS ?score)")).finish == Finish(is_distinct=True)
+    keys = topk(query(order="ORDER BY DESC(?score) DESC(?m) STR(?u)")).finish
+    assert keys is not None
+    assert [each.descending for each in keys.keys] == [True, False]
+
+
 def test_columns_besides_the_score_are_computed_of_the_results() -> None:
     binds = "BIND(?m + 1 AS ?more) BIND(?more * 2 AS ?hidden) BIND(?hidden + ?f AS ?unused)"
     plan = topk(
@@ -103,7 +113,10 @@ def test_an_offset_is_planned() -> None:
 
 NOT_INCREMENTAL = {
     "the SERVICE is optional": query(f"{WINDOW} OPTIONAL {{ {SERVICE} }}"),
-    "it orders by several keys": query(order="ORDER BY DESC(?score) ?u"),
+    "it orders by RAND, which is another each time": query(order="ORDER BY ?score RAND()"),
+    "a key of ORDER BY needs the whole window": query(
+        order="ORDER BY ?score DESC(EXISTS { ?u :m 3 })"
+    ),
     "it joins on more than one variable": query(
         "WINDOW :w { ?u :m ?m } SERVICE :p { ?u :f ?f ; :m ?m }"
     ),
@@ -112,7 +125,6 @@ NOT_INCREMENTAL = {
         windows="FROM NAMED WINDOW :w ON :s [RANGE 9m] FROM NAMED WINDOW :v ON :t [RANGE 1m]",
     ),
     "it asks several services": query(f"{WINDOW} {SERVICE} SERVICE :q {{ ?u :g ?g }}"),
-    "it selects DISTINCT": query(select="DISTINCT ?u (?m + ?f AS ?score)"),
     "it groups the joined solutions": query(select="?u (SUM(?m) AS ?score)").replace(
         "ORDER", "GROUP BY ?u ORDER"
     ),
@@ -323,8 +335,6 @@ def test_where_a_score_without_a_remote_may_stand(
 
 
 NOT_INCREMENTAL_ALONE = {
-    "it orders by several keys": alone(order="ORDER BY ?score ?u"),
-    "it selects DISTINCT": alone(select="DISTINCT ?u (2 * ?m AS ?score)"),
     "it matches several patterns against windows": alone(f"{WINDOW} WINDOW :w {{ ?u :n ?n }}"),
     "there is more beside the WINDOW": alone(f"{WINDOW} OPTIONAL {{ WINDOW :w {{ ?u :n ?n }} }}"),
     "a BIND stands before": alone(f"BIND(5 AS ?b) {WINDOW}"),

@@ -205,8 +205,9 @@ def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
     )
     return replace(
         bound,
-        # Results are identified by their identities; their displayed terms are not used.
-        plan=replace(bound.plan, k=setting.k, projection=()),
+        # Results are identified by their identities; their displayed terms are not used, nor
+        # what orders equal scores.
+        plan=replace(bound.plan, k=setting.k, projection=(), computed=(), finish=None),
         stream=replace(bound.stream, keys="driver"),
         service=replace(service, refresh=refresh),
     )

@@ -18,11 +18,12 @@ from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
-from acquatop.topk.order import best
+from acquatop.topk.order import best, ranking
 from acquatop.windows import Windows
 from replica.store import ReplicaStore
 from rspql.plan import TopKPlan
 
+_LATE = "a solution that came too late could belong here"
 _LEAST = float(np.finfo(np.float64).min)
 
 
@@ -108,8 +109,24 @@ class AggregateRanking:
         rows = self._named(found.rows.take(slice(self.k)))
         if window > self._content.uncertain_until:
             return Top(window, rows, found.merits[: self.k])
-        reason = "a solution that came too late could belong here"
-        return Top(window, rows, found.merits[: self.k], Certainty.APPROXIMATE, reason, math.inf)
+        return Top(window, rows, found.merits[: self.k], Certainty.APPROXIMATE, _LATE, math.inf)
+
+    def best(self, window: int, count: int) -> Top:
+        """Return the best ``count`` of a window, and all that tie with the last. O(keys)."""
+        keys = self.list.inside()
+        merits = self.list.merits(keys)
+        scored = np.flatnonzero(~np.isnan(merits))
+        if len(scored) > count:
+            bar = np.partition(merits[scored], len(scored) - count)[len(scored) - count]
+            scored = scored[merits[scored] >= bar]
+        keys, merits = keys[scored], merits[scored]
+        order = ranking(merits, self.list.newest(keys), self._codes.texts(keys))
+        keys, merits = keys[order], merits[order]
+        found = Rows(self.list.newest(keys), keys, keys, self.list.aggregates(keys))
+        rows = self._named(found)
+        if window > self._content.uncertain_until:
+            return Top(window, rows, merits)
+        return Top(window, rows, merits, Certainty.APPROXIMATE, _LATE, math.inf)
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the terms of one of the best: its keys and its aggregates."""

@@ -14,11 +14,12 @@ from acquatop.ingest.scoring import typed_variables
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.topk.pruned import PrunedTopKN
 from acquatop.query.topk.refilled import RefilledTopKN
+from acquatop.query.topk.retained import RetainedTopKN
 from replica.store import ReplicaStore
 
 _SAMPLE = "sample"
 
-AnyTopKN = PrunedTopKN | RefilledTopKN
+AnyTopKN = PrunedTopKN | RefilledTopKN | RetainedTopKN
 
 
 class _Sampling(Protocol):
@@ -100,6 +101,7 @@ class CandidateContent:
         refresh = bound.service.refresh if bound.service else None
         n = refresh.n if refresh else 0
         kind: type[AnyTopKN] = RefilledTopKN if bound.refills else PrunedTopKN
+        kind = RetainedTopKN if bound.plan.finish is not None else kind
         ranking = kind(
             bound.plan,
             self._store,

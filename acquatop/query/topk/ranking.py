@@ -25,21 +25,23 @@ from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
 from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.refill.refilled import Refilled
+from acquatop.topk.retained import Retained
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 from replica.store import ReplicaStore
 from rspql.plan import TopKPlan
 
-ListT = TypeVar("ListT", PaneDominance, Refilled)
+ListT = TypeVar("ListT", PaneDominance, Refilled, Retained)
 
 
 class TopKN(ABC, Generic[ListT]):
     """Candidates of one query, joined with a replica; without a store, the stream alone decides.
 
-    There are two kinds: ``pruned`` drops solutions that may never matter, and ``refilled`` brings
-    them back from the windows' content. If arrivals are ``distinct``, none replaces another.
-    ``content`` is the rest of the windows' content, which other queries may read, too.
+    There are three kinds: ``pruned`` drops solutions that may never matter, ``refilled`` brings
+    them back from the windows' content, and ``retained`` drops none. If arrivals are
+    ``distinct``, none replaces another. ``content`` is the rest of the windows' content, which
+    other queries may read, too.
 
     Solutions whose key the replica does not know have no score yet: they wait outside the list
     until the remote has been asked for them. A solution for which the remote has nothing, or whose

@@ -138,6 +138,79 @@ def test_groups(data: st.DataObject, arrivals: str | None) -> None:
     assert set(judged.statuses) <= {Status.EXACT}
 
 
+MORE_KEYS = ("?city", "DESC(?city)", "?post", "DESC(?x)", "STRLEN(?city)", "DESC(?c)", "?by", "?n")
+
+
+@st.composite
+def ordered(draw: st.DrawFn) -> ShapedQuery:
+    more = draw(st.lists(st.sampled_from(MORE_KEYS), min_size=1, max_size=3))
+    return ShapedQuery(
+        "?post ?n ?x ?city (CONCAT(STR(?n), ?city) AS ?c)",
+        "WINDOW :w { ?post :n ?n ; :by ?by ; :city ?city ; :x ?x }",
+        (draw(st.sampled_from(KEYS)), *more),
+        k=draw(st.integers(1, 4)),
+        offset=draw(st.sampled_from([0, 0, 2])),
+        window=draw(WINDOWS),
+    )
+
+
+@st.composite
+def distinct(draw: st.DrawFn) -> ShapedQuery:
+    selected = draw(st.sampled_from(["?n ?by", "?n", "?n ?city", "?n (LCASE(?city) AS ?c)"]))
+    return ShapedQuery(
+        f"DISTINCT {selected}",
+        "WINDOW :w { ?post :n ?n ; :by ?by ; :city ?city }",
+        (draw(st.sampled_from(["DESC(?n)", "?n", "ABS(?n)"])),),
+        k=draw(st.integers(1, 4)),
+        offset=draw(st.sampled_from([0, 0, 2])),
+        window=draw(WINDOWS),
+    )
+
+
+@st.composite
+def ordered_groups(draw: st.DrawFn) -> ShapedQuery:
+    more = draw(st.lists(st.sampled_from(["?by", "DESC(?by)", "DESC(?m)", "?m"]), min_size=1))
+    return ShapedQuery(
+        "?by (COUNT(*) AS ?a) (MAX(?n) AS ?m)",
+        "WINDOW :w { ?post :by ?by ; :n ?n }",
+        (draw(st.sampled_from(["DESC(?a)", "?a", "?m"])), *more),
+        k=draw(st.integers(1, 3)),
+        window=draw(WINDOWS),
+        group="GROUP BY ?by",
+    )
+
+
+@THOROUGH
+@settings(max_examples=40)
+@given(st.data(), ARRIVALS)
+def test_several_keys_and_distinct_rows(data: st.DataObject, arrivals: str | None) -> None:
+    world = World(data.draw(posts(arrivals)), arrivals=arrivals)
+    shapes = st.one_of(ordered(), distinct(), ordered_groups())
+    judged = judge(world, *data.draw(st.lists(shapes, min_size=1, max_size=3)))
+    assert all(judged.incremental)
+    assert set(judged.statuses) <= {Status.EXACT}
+
+
+@THOROUGH
+@settings(max_examples=20)
+@given(st.data(), st.sampled_from([1000, 1000, 2]), st.sampled_from(["?home", "DESC(?f)"]))
+def test_several_keys_and_distinct_rows_of_a_remote(
+    data: st.DataObject, items: int, key: str
+) -> None:
+    arrivals = data.draw(ARRIVALS)
+    world = World(data.draw(posts(arrivals)), data.draw(PEOPLE), arrivals, items)
+    service = "SERVICE :people { ?user :followers ?f ; :home ?home }"
+    where = f"WINDOW :w {{ ?post :by ?user ; :n ?n }} {service}"
+    k, window = data.draw(st.integers(1, 4)), data.draw(TIMED)
+    queries = [
+        ShapedQuery("?post ?n ?f ?home", where, ("DESC(?n + ?f)", key, "?post"), k, 1, window),
+        ShapedQuery("DISTINCT ?home (?n + ?f AS ?s)", where, ("DESC(?s)",), k, window=window),
+    ]
+    judged = judge(world, *queries)
+    assert all(judged.incremental)
+    assert items < 1000 or set(judged.statuses) <= {Status.EXACT}
+
+
 @THOROUGH
 @settings(max_examples=15)
 @given(st.data(), st.sampled_from([1000, 1000, 2]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,11 +91,17 @@ class ShapedQuery:
                 f"PREFIX : <{NS}> SELECT * WHERE {{ {{ {inner} }} BIND(?a * 2 AS ?b) }} "
                 f"ORDER BY {order}"
             )
-        keys = "" if "DISTINCT" in self.select else " ".join(self._keys())
+        is_named = "DISTINCT" in self.select or self.group
+        keys = "" if is_named else " ".join(self._keys())
         return (
             f"PREFIX : <{NS}> SELECT {self.select} {keys} WHERE {{ {where} }} {self.group} "
             f"ORDER BY {' '.join(self.keys)}"
         )
+
+    @property
+    def names(self) -> list[str]:
+        """Variables that the keys name; results are compared by them if there are no others."""
+        return re.findall(r"\?(\w+)", " ".join(self.keys))
 
     def _keys(self) -> Iterator[str]:
         for number, key in enumerate(self.keys):
@@ -210,8 +217,8 @@ def wrong_with(world: World, query: ShapedQuery, answer: Answer) -> str:
     everything = [row for row in rows if "key0" in row or "key0" not in names]
     right = everything[query.offset :][: query.k]
     shown = [{name: value_of(term) for name, term in row.bindings.items()} for row in answer.rows]
-    keys = [name for name in names if name.startswith("key")]
-    possible = [_without(row, keys) for row in everything]
+    keys = [name for name in names if name.startswith("key")] or query.names
+    possible = [_without(row, keys if "key0" in names else ()) for row in everything]
     if len(shown) != len(right):
         return f"{len(shown)} rows, not {len(right)}: {shown}, not {right}"
     if Counter(map(_frozen, shown)) - Counter(map(_frozen, possible)):
