@@ -27,7 +27,7 @@ class Unlimited(Protocol):
 
 @dataclass(frozen=True)
 class Finished:
-    """Results of a window, those before the offset included, and what each shows."""
+    """Results of a window, and what those after the offset show."""
 
     top: Top
     bindings: Sequence[Bindings]
@@ -39,6 +39,7 @@ class Finishing:
     def __init__(self, plan: TopKPlan, shown: ShownRows) -> None:
         assert plan.finish is not None
         self._wanted = plan.k + plan.offset
+        self._offset = plan.offset
         self._finish = plan.finish
         self._shown = shown
 
@@ -78,5 +79,5 @@ class Finishing:
         bar = float(merits[-1]) if len(at) == self._wanted else -math.inf
         return Finished(
             replace(top, rows=top.rows.take(at), merits=merits, bar=bar),
-            [bindings for _, bindings in ordered],
+            [bindings for _, bindings in ordered[self._offset :]],
         )

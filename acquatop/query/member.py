@@ -12,7 +12,7 @@ from acquatop.answer.render import Bindings
 from acquatop.ingest.terms import to_rdflib
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.exactness import Exactness
-from acquatop.query.finishing import Finishing
+from acquatop.query.finishing import Finished, Finishing
 from acquatop.query.ranking import Ranked
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts
 from acquatop.query.shown_rows import RankedSolution, ShownRows
@@ -99,13 +99,16 @@ class Member(Generic[OperatorT]):
     ) -> Answer:
         """Return the answer of a window that has closed, after all changes were applied."""
         window, fetched = closed.window, refreshed.fetched
-        top, bindings = self._results(window, self._instant(closed.closes_ms))
+        at_ms = self._instant(closed.closes_ms)
+        finished = self._finished(window, at_ms)
+        top = self.operator.top(window) if finished is None else finished.top
         certificate = self._exactness.checked(
             self._facts.certify(window, top, refreshed), self.operator.extents(window)
         )
         expected = None
         if self._finishing is None or not self._finishing.is_distinct:
             expected = self._facts.expect(window, top, certificate.status)
+        bindings = self._bindings(top, at_ms) if finished is None else finished.bindings
         rows = tuple(self._rows(top, bindings, fetched))
         result = Result(rows, self.bound.plan.projection)
         use = RemoteUse(
@@ -126,22 +129,20 @@ class Member(Generic[OperatorT]):
             certificate.status, certificate.reason, self._rendering.score_of(certificate.bound)
         )
 
-    def _results(self, window: int, at_ms: int) -> tuple[Top, Sequence[Bindings]]:
-        """Return a window's results, and what those after the offset show at a time.
-
-        Those before it are held and certified like the rest.
-        """
-        offset = self.bound.plan.offset
+    def _finished(self, window: int, at_ms: int) -> Finished | None:
+        """Return a window's results if the best by the score are not yet these."""
         if self._finishing is None:
-            top = self.operator.top(window)
-            return top, self._bindings(top, at_ms)
+            return None
         ranking: Any = self.operator  # it holds all solutions
-        found = self._finishing.of(ranking, window, self._solutions, at_ms)
-        return found.top, found.bindings[offset:]
+        return self._finishing.of(ranking, window, self._solutions, at_ms)
 
     def _rows(
         self, top: Top, bindings: Sequence[Bindings], fetched: frozenset[str]
     ) -> Iterator[Row]:
+        """Yield the results after the offset.
+
+        Those before it are held and certified like the rest.
+        """
         offset = self.bound.plan.offset
         keys = top.rows.keys[offset:].tolist()
         scores = map(self._rendering.score_of, top.merits[offset:].tolist())

@@ -14,7 +14,7 @@ from acquatop.ingest.terms import to_ast
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.functions import called_functions
-from acquatop.query.sparql.terms import rdflib_of
+from acquatop.query.sparql.shown_terms import rdflib_of
 from rspql import ast
 from rspql.plan import RemotePart, TopKPlan
 from rspql.scope import used_in

@@ -29,7 +29,8 @@ from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.evaluate import SparqlResult as Found
 from acquatop.query.sparql.functions import called_functions
 from acquatop.query.sparql.quad_store import OpenEngine, QuadStore
-from acquatop.query.sparql.terms import Solution, Term, rdflib_of, text_of
+from acquatop.query.sparql.shown_terms import rdflib_of
+from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.refresh.flow import order_of
 from acquatop.refresh.order import RefreshOrder
