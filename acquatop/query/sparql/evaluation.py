@@ -112,7 +112,7 @@ class SparqlEvaluation:
         self._results: dict[str, list[str]] = {}
         self._is_resumed = False
         self._failures = failures
-        self._lost = 0
+        self._losses: list[EvaluationLost] = []
         """Number of answers lost in a row."""
 
     # Queries come and go --------------------------------------------------------------------------
@@ -232,6 +232,7 @@ class SparqlEvaluation:
                 graph.pass_by(max(closes_ms, default=due.closes_ms))
             if not due.is_skipped:
                 yield self._answer(due, due_at, longest_wait)
+                self._check_losses()
 
     def _answer(self, due: Due, due_at: float, longest_wait: float) -> Answer | Unanswered:
         closing = [self._graphs[at] for at in due.closed]
@@ -241,14 +242,19 @@ class SparqlEvaluation:
         try:
             answer = self._evaluate(due.closes_ms, closed, windows, longest_wait)
         except EvaluationLost as lost:
-            self._lost += 1
-            if self._lost >= self._failures:
-                raise EvaluationError(
-                    f"{self._lost} windows in a row have no answer; of the last one {lost}"
-                ) from lost
+            self._losses.append(lost)
             return Unanswered(self.name, closed.opens_ms, closed.closes_ms, lost.reason, str(lost))
-        self._lost = 0
+        self._losses.clear()
         return answer
+
+    def _check_losses(self) -> None:
+        """Raise :class:`~acquatop.errors.EvaluationError` once too many in a row have been told."""
+        count = len(self._losses)
+        if count >= self._failures:
+            lost = self._losses[-1]
+            raise EvaluationError(
+                f"{count} windows in a row have no answer; of the last one {lost}"
+            ) from lost
 
     def _evaluate(
         self, now_ms: int, closed: ClosedWindow, windows: tuple[Shown, ...], longest_wait: float

@@ -99,7 +99,7 @@ def test_a_query_that_loses_several_answers_in_a_row_is_set_aside(tmp_path: Path
         with pytest.raises(Exception, match="3 windows in a row have no answer") as failed:
             list(greedy)
         assert "134,217,728 bytes" in str(failed.value)
-    assert [each.closes_ms for each in notes.lost] == [20_000, 30_000]
+    assert [each.closes_ms for each in notes.lost] == [20_000, 30_000, 40_000]
     assert ("greedy", QueryState.FAILED) in notes.states
 
 

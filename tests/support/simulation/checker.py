@@ -197,7 +197,7 @@ def _expect_no_gap(
     if name in history.ended:
         last_life = history.unanswered[-1].life
         in_a_row = [each for each in history.unanswered if each.life == last_life]
-        verdict.expect("lost in a row before it ends", len(in_a_row) >= 2, f"{name}: {in_a_row}")
+        verdict.expect("lost in a row before it ends", len(in_a_row) >= 3, f"{name}: {in_a_row}")
         return
     stream = history.scenario.stream(query.streams[0])
     good = [record.t for record in stream.records if record.t is not None]
