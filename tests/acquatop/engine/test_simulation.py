@@ -38,7 +38,9 @@ from tests.support.simulation.world import World, Wrap
 pytestmark = THOROUGH
 
 ROOT = Path(__file__).parents[3]
-SEEDS = 600
+SEEDS = 2000
+FOUND = (8_001_745,)
+"""Seeds beyond these that have failed once."""
 MOST_FOR_A_DEFECT = 200
 """Seeds within which an injected defect must be found."""
 
@@ -73,6 +75,12 @@ def test_no_seed_fails(whole: Portion) -> None:
         for seed, problems, _ in whole.failures
     ]
     assert not said, "\n".join(said[:10])
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_a_seed_that_has_failed_does_not_fail_again(seed: int) -> None:
+    with a_folder() as folder:
+        assert simulate(seed, folder).verdict.problems == []
 
 
 def test_enough_is_judged(whole: Portion) -> None:

@@ -155,14 +155,16 @@ def _judge_files(history: History, verdict: Verdict) -> None:
         indices = [each["window"]["index"] for each in documents]
         verdict.expect("lines are in order", indices == sorted(set(indices)), f"{name}: {indices}")
         known = sorted(window for owner, window in told if owner == query.name)
-        if history.has_damage:
-            # Lines after those of the older snapshot come again.
+        if history.has_damage or query.name in history.ended:
+            # Lines after those of the older snapshot come again, and all of a query that began
+            # anew.
             lost = {each.window for each in history.unanswered if each.window.query == query.name}
             if lost and query.counts:
                 continue
             # A window that was answered then may have no answer now.
             gone = {_index(query, each.closes_ms) for each in lost} - set(indices)
-            known = [window for window in known if window not in gone][: len(indices)]
+            known = [window for window in known if window not in gone]
+            known = known[: len(indices)] if history.has_damage else known
         verdict.expect("all told is in the file", indices == known, f"{name}: {indices}, {known}")
         for document, index in zip(documents, indices, strict=True):
             right = told.get((query.name, index))
