@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acquatop.catalog.spark_settings import SparkSettings
@@ -85,15 +87,16 @@ class OwnSession(Session):
         java = find_java()
         if java is None:
             raise EnvironmentProblem(explain_missing())
-        self._home = java_home(java)
+        properties = settings.properties()
+        self._home = java_home(java, knows_spark=not _is_installed_for(properties))
         try:
-            super().__init__(_started(java, self._home.name, settings.properties()))
+            super().__init__(_started(java, self._home.name, properties))
         except BaseException:
             _end_java()
             self._home.cleanup()
             raise
         _hush(self.spark)
-        if not settings.properties().get("spark.master", "").startswith("local-cluster"):
+        if not properties.get("spark.master", "").startswith("local-cluster"):
             # Nothing is launched by it any more; where executors are launched on this machine, they
             # are.
             self._home.cleanup()
@@ -177,6 +180,20 @@ def _is_java_there() -> bool:
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None or _SUBMITTED in os.environ
+
+
+def _is_installed_for(properties: Mapping[str, str]) -> bool:
+    """Return True if all Pythons of a session find PySpark among the packages of this one."""
+    import pyspark
+
+    master = properties.get("spark.master", "local[*]")
+    packages = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    return (
+        (master == "local" or master.startswith("local["))
+        and "SPARK_HOME" not in os.environ
+        and "spark.pyspark.python" not in properties
+        and str(Path(pyspark.__path__[0]).parent) in packages
+    )
 
 
 def _started(java: Java, home: str, properties: Mapping[str, str]) -> SparkSession:

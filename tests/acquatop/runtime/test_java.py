@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from acquatop.errors import EnvironmentProblem
 from acquatop.runtime import java, open_runtime
@@ -84,3 +85,31 @@ def test_the_launcher_leaves_out_only_what_that_java_lacks(
             check=True,
         )
     assert shown.stdout.splitlines() == ["[-cp]", "[a b]", "[--add-modules=x]", "[]", "[*]", *opens]
+
+
+@pytest.mark.parametrize(
+    ("main", "said"), [("org.apache.spark.launcher.Main", "here"), ("SparkSubmit", "")]
+)
+def test_only_the_java_that_works_is_not_told_where_spark_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, main: str, said: str
+) -> None:
+    command = tmp_path / "java"
+    command.write_text('#!/bin/sh\necho "$SPARK_HOME"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("SPARK_HOME", "here")
+    shown = []
+    for knows_spark in (False, True):
+        with java.java_home(java.Java(command, 17, "here"), knows_spark=knows_spark) as home:
+            started = [f"{home}/bin/java", "-cp", "x", main, "pyspark-shell"]
+            shown += [subprocess.run(started, capture_output=True, text=True, check=True).stdout]
+    assert shown == [f"{said}\n", "here\n"]
+
+
+def test_pythons_of_spark_import_what_is_compiled_already(spark: SparkSession) -> None:
+    def place(_: int) -> str:
+        import pyspark
+
+        return str(pyspark.__path__[0])
+
+    (found,) = spark.sparkContext.parallelize([1], 1).map(place).collect()
+    assert Path(found).is_dir()
