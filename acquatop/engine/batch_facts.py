@@ -26,6 +26,7 @@ def batch_seen(
         late=late,
         sent_rows=sum(len(part.table) for partition in batch.partitions for part in partition),
         sent_bytes=sum(part.nbytes for partition in batch.partitions for part in partition),
+        partitions=len(batch.partitions),
         watermark_ms=watermark_ms,
         reduce_seconds=batch.seconds,
         evaluate_seconds=seconds,

@@ -29,7 +29,8 @@ class BatchSeen:
     ``events`` counts all items, including bad ones. ``bad`` counts bad items by reason, and
     ``bad_at`` has the place of the first of each reason. ``late`` counts the good items that came
     after the last window that could have contained them. ``sent_rows`` and ``sent_bytes`` are what
-    executors passed on to the driver; bytes are those of the columns, unpacked. ``seconds`` is the
+    executors passed on to the driver; bytes are those of the columns, unpacked. It was read in so many
+    ``partitions``. ``seconds`` is the
     duration of the batch, ``reduce_seconds`` the part in the executors, ``evaluate_seconds`` the
     part for making answers (including waits for remotes), ``commit_seconds`` the part for making
     state durable.
@@ -46,6 +47,7 @@ class BatchSeen:
     late: int = 0
     sent_rows: int = 0
     sent_bytes: int = 0
+    partitions: int = 0
     watermark_ms: int | None = None
     seconds: float = 0.0
     reduce_seconds: float = 0.0

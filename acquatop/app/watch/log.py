@@ -85,9 +85,14 @@ class Log:
 
     def batch(self, seen: BatchSeen) -> None:
         """Log late and bad items, a standstill and a slow batch; at level debug, every batch."""
-        self.say(
-            Level.DEBUG, "batch", events=seen.events, watermark_ms=seen.watermark_ms, **_times(seen)
-        )
+        facts = {
+            "events": seen.events,
+            "partitions": seen.partitions,
+            "sent_rows": seen.sent_rows,
+            "sent_bytes": seen.sent_bytes,
+            "watermark_ms": seen.watermark_ms,
+        }
+        self.say(Level.DEBUG, "batch", **facts, **_times(seen))
         self._sum("late", seen.stream, "", seen.late)
         self._sum("repeated", seen.stream, "", seen.repeated)
         for reason, count in seen.bad.items():

@@ -91,6 +91,7 @@ class Metrics:
             "sent_rows", "Rows that executors passed on to the driver.", stream
         )
         self._sent_bytes = self._counter("sent_bytes", "Bytes of these rows, unpacked.", stream)
+        self._partitions = self._counter("partitions", "Partitions read.", stream)
         self._batch = self._histogram("batch_duration_seconds", "All of a batch.", stream)
         self._phase = self._histogram(
             "batch_phase_duration_seconds", "Parts of a batch.", ["stream", "phase"]
@@ -199,6 +200,7 @@ class Metrics:
         self._repeated_messages.labels(stream).inc(seen.repeated)
         self._sent_rows.labels(stream).inc(seen.sent_rows)
         self._sent_bytes.labels(stream).inc(seen.sent_bytes)
+        self._partitions.labels(stream).inc(seen.partitions)
         self._count_reasons(self._bad, self._bad_reasons, stream, seen.bad)
         self._batch.labels(stream).observe(seen.seconds)
         for phase, seconds in (
