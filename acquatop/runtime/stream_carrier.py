@@ -37,6 +37,7 @@ from acquatop.runtime.spark_view import described, free_name, note_rows, query_n
 from acquatop.runtime.taker import Taker
 from connectors.divisible import Divisible
 from connectors.ending_source import ending
+from connectors.paced_source import PaceFile, paced
 from connectors.read_limits import PLANS_WITHIN_LIMITS
 from connectors.registry import CONNECTORS
 from connectors.source_status import SourceStatus
@@ -89,6 +90,9 @@ class SparkCarrier:
     _repeats = False
     """True if the batch that was under way has to come again unchanged."""
 
+    _steps: Steps | None = None
+    """Sizes of the batches; None if the source's are not cut."""
+
     def __init__(
         self,
         session: Session,
@@ -114,6 +118,7 @@ class SparkCarrier:
             None if resume is None else resume.folder, position, repeats=self._repeats
         )
         self._last = self._checkpoint.last
+        self._tell_pace()
         self._query: StreamingQuery | None = None
         self._taker = Taker(f"acquatop-taker-{stream.iri}", self._fail)
         self._ahead: _WorkAhead | None = None
@@ -141,7 +146,6 @@ class SparkCarrier:
         self._offset = (
             self._reader.initialOffset() if position is None else offset_in(position["offsets"])
         )
-        self._steps: Steps | None = None
         if isinstance(self._reader, Divisible):
             size = None if position is None else position.get("pace")
             self._steps = Steps(self._reader, _allowance(self._spark), size)
@@ -149,6 +153,7 @@ class SparkCarrier:
     def _rows(self, until_end: bool) -> DataFrame:
         source = CONNECTORS[self._stream.connector].data_source()
         source = ending(source) if until_end else source
+        source = paced(source, self._checkpoint.pace)
         own = source_options(self._stream.connector, self._stream.options)
         options = for_other_processes(self._stream.connector, own)
         form = register_in_driver(self._spark, source)
@@ -325,8 +330,14 @@ class SparkCarrier:
                 break
         if self._steps is not None:
             self._steps.sent(self._offset, stop, sent)
+            self._tell_pace()
         note = planned if stop == offset_in(planned) else with_offset(planned, stop)
         return note, parts, seconds
+
+    def _tell_pace(self) -> None:
+        """Tell the source, which Spark asks in another process, how large the next batch may be."""
+        if self._steps is not None:
+            PaceFile(self._checkpoint.pace).write(self._steps.pace.size)
 
     def _read(self, end: Any, work: _Work) -> tuple[Any, list[list[Part]], int]:
         """Do the work on what is to be read up to an offset, or as much of it as can be sent.

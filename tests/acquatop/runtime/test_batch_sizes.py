@@ -1,4 +1,4 @@
-"""Batches that Spark plans as one and the driver takes in as several.
+"""Batches as large as the driver has room for: Spark plans them so, or takes one in as several.
 
 The same answers, and the same after a crash.
 """
@@ -129,16 +129,25 @@ def cramped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("cramped", [8_000], indirect=True)
-def test_what_is_planned_as_one_batch_gives_the_same_bytes_as_many(
-    spark: SparkSession, tmp_path: Path, cramped: list[int]
+@pytest.mark.parametrize("knows", [True, False])
+def test_what_could_be_one_batch_gives_the_same_bytes_as_many(
+    spark: SparkSession,
+    tmp_path: Path,
+    cramped: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    knows: bool,
 ) -> None:
+    """Spark plans no more than there is room for, unless it cannot ask a source for less."""
+    if not knows:
+        monkeypatch.setattr(stream_carrier, "paced", lambda source, pace: source)
     write(tmp_path, lateness=20)
     right = live(tmp_path, None, None)
     found = live(tmp_path, spark, "state")
     assert found.answers == right.answers
     assert len(right.answers) > 25
-    assert {number for number, _, _ in found.batches} == {0}
     assert len(found.batches) > 10
+    numbers = [number for number, _, _ in found.batches]
+    assert numbers == (list(range(len(numbers))) if knows else [0] * len(numbers))
     assert cramped == []
 
 
