@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,13 @@ Chunk = tuple[str, int]
 """File name, and position in the file."""
 
 
+class Span(NamedTuple):
+    """Run of panes by their numbers, the last excluded."""
+
+    start: int
+    stop: int
+
+
 @dataclass(frozen=True)
 class BucketRanking:
     """Ranking of keys by one query: its score, the number of best keys, the size of a sample.
@@ -47,12 +55,18 @@ class BucketRanking:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Bucket: chunks of each pane, ``crowded`` panes with chunks to merge, the replica's values."""
+    """Bucket: chunks of each pane, ``crowded`` panes with chunks to merge, the replica's values.
+
+    The chunks of ``spans`` are read as well, and those that are ``made`` are written, of panes and
+    spans that are read.
+    """
 
     number: int
     panes: Mapping[Pane, Sequence[Chunk]]
     crowded: frozenset[Pane] = frozenset()
     values: BucketValues | None = None
+    spans: Mapping[Span, Chunk] = field(default_factory=dict)
+    made: Mapping[Span, Sequence[Pane | Span]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,11 +93,13 @@ class BucketBest:
 class BucketFound:
     """Result of a task: each query's best, and the places of merged chunks; or a ``problem``.
 
-    The chunks of each merged pane are one chunk, and all of these are in one file.
+    The chunks of each merged pane are one chunk, and all of these are in one file; likewise the
+    chunks of spans that were made.
     """
 
     bests: Sequence[BucketBest] = ()
     merged: Mapping[Pane, Chunk] = field(default_factory=dict)
+    made: Mapping[Span, Chunk] = field(default_factory=dict)
     problem: str | None = None
 
 
@@ -114,14 +130,17 @@ class BucketTask:
 
     def _found(self, bucket: Bucket) -> BucketFound:
         chunks = self._read(bucket)
+        spans = {span: self.folder.read(file, [at]) for span, (file, at) in bucket.spans.items()}
         merged = self._merge(bucket, chunks)
         if not self.rankings:
             return BucketFound(merged=merged)
-        in_order = [(pane[1], rows) for pane in sorted(chunks) for rows in chunks[pane]]
+        made = self._make(bucket, chunks, spans)
+        every = [*(chunks[pane] for pane in sorted(chunks)), *spans.values()]
+        in_order = [(0, rows) for own in every for rows in own]
         keys = BucketKeys.of(in_order, self.columns.aggregates)
         view = None if bucket.values is None else bucket.values.read(self.folder, keys.hashes)
         content = _Content(keys, view)
-        return BucketFound([self._best(each, content) for each in self.rankings], merged)
+        return BucketFound([self._best(each, content) for each in self.rankings], merged, made=made)
 
     def _try_to_write(self, number: int) -> None:
         nothing = pa.record_batch({HEAD: pa.array([], pa.int64())})
@@ -149,26 +168,56 @@ class BucketTask:
         crowded = sorted(bucket.crowded)
         if not crowded:
             return {}
-        each = [rows for pane in crowded for rows in chunks[pane]]
+        merged = self._merged([chunks[pane] for pane in crowded])
+        chunks.update({pane: [rows] for pane, rows in zip(crowded, merged, strict=True)})
+        origin = repr([list(bucket.panes[pane]) for pane in crowded]).encode()
+        file = self.folder.write(merged, origin)
+        return {pane: (file, at) for at, pane in enumerate(crowded)}
+
+    def _make(
+        self,
+        bucket: Bucket,
+        chunks: Mapping[Pane, list[pa.RecordBatch]],
+        spans: Mapping[Span, list[pa.RecordBatch]],
+    ) -> dict[Span, Chunk]:
+        """Write the spans that are wanted, all into one file; those without rows are left out."""
+        parts = {
+            span: [
+                rows
+                for part in of
+                for rows in (
+                    spans.get(part, ()) if isinstance(part, Span) else chunks.get(part, ())
+                )
+            ]
+            for span, of in bucket.made.items()
+        }
+        made = [span for span, own in parts.items() if own]
+        if not made:
+            return {}
+        origin = repr((bucket.number, made)).encode()
+        file = self.folder.write(self._merged([parts[span] for span in made]), origin)
+        return {span: (file, at) for at, span in enumerate(made)}
+
+    def _merged(self, groups: Sequence[Sequence[pa.RecordBatch]]) -> list[pa.RecordBatch]:
+        """Return the rows of each group as one chunk, each key once."""
+        each = [rows for group in groups for rows in group]
         keys = union([hashes_in(rows) for rows in each])
         texts = KeyTexts([rows.column(KEY) for rows in each], keys.firsts)
         numbering = Numbering()
         numbering.grow(len(keys))
         folder = Accumulator(folding_of(self.columns.aggregates), numbering)
         partials, codes = [], iter(keys.codes)
-        for pane in crowded:
-            merged = folder.together([partial_in(rows, next(codes)) for rows in chunks[pane]])
+        for group in groups:
+            merged = folder.together([partial_in(rows, next(codes)) for rows in group])
             # Codes ascend with the hashes, as rows of a chunk must.
             order = np.argsort(merged.keys())
-            partials.append((*pane, merged.only(order, merged.keys()[order])))
+            partials.append((0, 0, merged.only(order, merged.keys()[order])))
         everything = texts.column(np.arange(len(keys)))
         rows = stored(table_of(partials, everything, keys.hashes))
         ends = np.cumsum([len(partial.counts) for _, _, partial in partials]).tolist()
-        for pane, start, stop in zip(crowded, [0, *ends], ends, strict=False):
-            chunks[pane] = [rows.slice(start, stop - start)]
-        origin = repr([list(bucket.panes[pane]) for pane in crowded]).encode()
-        file = self.folder.write([chunks[pane][0] for pane in crowded], origin)
-        return {pane: (file, at) for at, pane in enumerate(crowded)}
+        return [
+            rows.slice(start, stop - start) for start, stop in zip([0, *ends], ends, strict=False)
+        ]
 
     # Ranking --------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from acquatop.ingest.buckets.task import (
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.match import Matcher
 from acquatop.ingest.scoring import typed_variables
+from acquatop.query.aggregates.spans import Cover, Spans
 from acquatop.topk.snapshot import pack_parts, pack_table, reading, unpack_parts, unpack_table
 from acquatop.windows import Windows
 from replica.store import ReplicaStore
@@ -52,7 +53,7 @@ _SCHEMA = pa.schema(
 class ExecutorAggregates:
     """Files of the open windows' panes, and the results of the last close.
 
-    A close reads all data of its window. Memory is O(panes x buckets x chunks), with a few chunks
+    A close reads all data of its window, of many panes as spans. Memory is O(panes x buckets x chunks), with a few chunks
     of a pane in each bucket, and O(what queries ask of each bucket).
 
     Files that no open window holds are removed; durable ones only once no snapshot that can be
@@ -84,6 +85,7 @@ class ExecutorAggregates:
         """Files that are not needed since the last snapshot, which names them."""
         self._long_unused: set[str] = set()
         """Files that only the snapshot before that names."""
+        self._spans = Spans()
         self._has_strangers = False
         """True if files may be there that nobody knows of."""
         self._open_from = -(2**63)
@@ -216,7 +218,9 @@ class ExecutorAggregates:
             if pane[0] <= self._window <= pane[1]
         }
         crowded = [pane for pane in self._crowded(_FEW) if pane in panes and pane[1] > self._window]
-        found = self._do(task, panes, crowded, values)
+        cover = self._spans.cover(panes, self._window)
+        read = {pane: panes[pane] for pane in cover.panes}
+        found = self._do(task, read, [pane for pane in crowded if pane in read], values, cover)
         return {
             number: [each.bests[at] for each in found] for at, number in enumerate(self._rankings)
         }
@@ -232,9 +236,10 @@ class ExecutorAggregates:
         panes: dict[Pane, list[list[Chunk]]],
         crowded: Sequence[Pane],
         values: Sequence[BucketValues] | None = None,
+        cover: Cover | None = None,
     ) -> list[BucketFound]:
         """Run a task for each bucket with any of some panes, and use the chunks that it merged."""
-        buckets = list(self._buckets_with(panes, crowded, values))
+        buckets = list(self._buckets_with(panes, crowded, values, cover))
         found = list(self._run(task, buckets)) if buckets else []
         problem = next((each.problem for each in found if each.problem is not None), None)
         if problem is not None:
@@ -247,6 +252,13 @@ class ExecutorAggregates:
         for bucket, each in zip(buckets, found, strict=True):
             for pane, chunk in each.merged.items():
                 self._replace(self._panes[pane][bucket.number], chunk)
+        if cover is not None:
+            places = [
+                (bucket.number, each.made) for bucket, each in zip(buckets, found, strict=True)
+            ]
+            self._spans.note(cover.made, places)
+            for file in (file for _, made in places for file, _ in made.values()):
+                self._use(file)
         return found
 
     def _buckets_with(
@@ -254,12 +266,16 @@ class ExecutorAggregates:
         panes: dict[Pane, list[list[Chunk]]],
         crowded: Sequence[Pane],
         values: Sequence[BucketValues] | None,
+        cover: Cover | None,
     ) -> Iterable[Bucket]:
         for number in range(self.buckets):
             own = {pane: tuple(chunks[number]) for pane, chunks in panes.items() if chunks[number]}
-            if own:
+            spans = {} if cover is None else self._spans.chunks(cover.spans, number)
+            if own or spans:
                 several = frozenset(pane for pane in crowded if len(own.get(pane, ())) > 1)
-                yield Bucket(number, own, several, None if values is None else values[number])
+                known = None if values is None else values[number]
+                made = {} if cover is None else cover.made
+                yield Bucket(number, own, several, known, spans, made)
 
     # Files ----------------------------------------------------------------------------------------
 
@@ -268,9 +284,12 @@ class ExecutorAggregates:
 
     def _hold(self, chunks: list[Chunk], chunk: Chunk) -> None:
         chunks.append(chunk)
-        self._uses[chunk[0]] += 1
-        self._unused.discard(chunk[0])
-        self._long_unused.discard(chunk[0])
+        self._use(chunk[0])
+
+    def _use(self, file: str) -> None:
+        self._uses[file] += 1
+        self._unused.discard(file)
+        self._long_unused.discard(file)
 
     def _replace(self, chunks: list[Chunk], chunk: Chunk) -> None:
         before = list(chunks)
@@ -279,12 +298,16 @@ class ExecutorAggregates:
         self._release(before)
 
     def _release(self, chunks: Iterable[Chunk]) -> None:
+        self._let_go(self._forgotten(chunks))
+
+    def _forgotten(self, chunks: Iterable[Chunk]) -> set[str]:
+        """Use chunks no longer; return the files with no other chunk in use."""
         files = [file for file, _ in chunks]
         self._uses.subtract(files)
         gone = {file for file in files if not self._uses[file]}
         for file in gone:
             del self._uses[file]
-        self._let_go(gone)
+        return gone
 
     def _let_go(self, files: set[str]) -> None:
         if self._folder.durable:
@@ -312,6 +335,8 @@ class ExecutorAggregates:
         self._open_from = max(self._open_from, window)
         for pane in [pane for pane in self._panes if pane[1] < self._open_from]:
             self._release(chunk for chunks in self._panes.pop(pane) for chunk in chunks)
+        # No snapshot names spans.
+        self._folder.remove(self._forgotten(self._spans.close_before(self._open_from)))
 
     # Snapshots ------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
 from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.query.aggregates import executor_content as scattered_content
-from acquatop.query.aggregates import moving
+from acquatop.query.aggregates import moving, spans
 from acquatop.query.aggregates.in_driver import PLACE
 from acquatop.query.contract import Tick
 from acquatop.runtime.local import LocalRuntime
@@ -44,6 +44,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_keys, "ROWS", 7)
     monkeypatch.setattr(scattered_content, "_FEW", 2)
     monkeypatch.setattr(scattered_content, "_MANY", 4)
+    monkeypatch.setattr(spans, "USES", 1)
 
 
 @settings(max_examples=10)
