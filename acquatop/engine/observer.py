@@ -29,11 +29,10 @@ class BatchSeen:
     ``events`` counts all items, including bad ones. ``bad`` counts bad items by reason, and
     ``bad_at`` has the place of the first of each reason. ``late`` counts the good items that came
     after the last window that could have contained them. ``sent_rows`` and ``sent_bytes`` are what
-    executors passed on to the driver; bytes are those of the columns, unpacked. It was read in so many
-    ``partitions``. ``seconds`` is the
-    duration of the batch, ``reduce_seconds`` the part in the executors, ``evaluate_seconds`` the
-    part for making answers (including waits for remotes), ``commit_seconds`` the part for making
-    state durable.
+    executors passed on to the driver; bytes are those of the columns, unpacked. ``partitions`` is
+    the number of those that were read. ``seconds`` is the duration of the batch,
+    ``reduce_seconds`` the part in the executors, ``evaluate_seconds`` the part for making answers
+    (including waits for remotes), ``commit_seconds`` the part for making state durable.
     ``backlog_bytes`` is the size that the source holds beyond this batch, if known. ``done`` of
     ``total`` of the source's present content has been read, in a unit of its own. ``standstill``
     is set if records keep coming, but the watermark has not moved for long. ``repeated`` counts

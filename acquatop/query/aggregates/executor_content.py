@@ -53,8 +53,8 @@ _SCHEMA = pa.schema(
 class ExecutorAggregates:
     """Files of the open windows' panes, and the results of the last close.
 
-    A close reads all data of its window, of many panes as spans. Memory is O(panes x buckets x chunks), with a few chunks
-    of a pane in each bucket, and O(what queries ask of each bucket).
+    A close reads all data of its window, that of many panes as spans. Memory is O(panes x buckets x
+    chunks), with a few chunks of a pane in each bucket, and O(what queries ask of each bucket).
 
     Files that no open window holds are removed; durable ones only once no snapshot that can be
     restored names them, as :meth:`saved` tells.
