@@ -34,7 +34,7 @@ Chunk = tuple[str, int]
 """File name, and position in the file."""
 
 
-class Span(NamedTuple):
+class PaneSpan(NamedTuple):
     """Run of panes by their numbers, the last excluded."""
 
     start: int
@@ -65,8 +65,8 @@ class Bucket:
     panes: Mapping[Pane, Sequence[Chunk]]
     crowded: frozenset[Pane] = frozenset()
     values: BucketValues | None = None
-    spans: Mapping[Span, Chunk] = field(default_factory=dict)
-    made: Mapping[Span, Sequence[Pane | Span]] = field(default_factory=dict)
+    spans: Mapping[PaneSpan, Chunk] = field(default_factory=dict)
+    made: Mapping[PaneSpan, Sequence[Pane | PaneSpan]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class BucketFound:
 
     bests: Sequence[BucketBest] = ()
     merged: Mapping[Pane, Chunk] = field(default_factory=dict)
-    made: Mapping[Span, Chunk] = field(default_factory=dict)
+    made: Mapping[PaneSpan, Chunk] = field(default_factory=dict)
     problem: str | None = None
 
 
@@ -178,15 +178,15 @@ class BucketTask:
         self,
         bucket: Bucket,
         chunks: Mapping[Pane, list[pa.RecordBatch]],
-        spans: Mapping[Span, list[pa.RecordBatch]],
-    ) -> dict[Span, Chunk]:
+        spans: Mapping[PaneSpan, list[pa.RecordBatch]],
+    ) -> dict[PaneSpan, Chunk]:
         """Write the spans that are wanted, all into one file; those without rows are left out."""
         parts = {
             span: [
                 rows
                 for part in of
                 for rows in (
-                    spans.get(part, ()) if isinstance(part, Span) else chunks.get(part, ())
+                    spans.get(part, ()) if isinstance(part, PaneSpan) else chunks.get(part, ())
                 )
             ]
             for span, of in bucket.made.items()

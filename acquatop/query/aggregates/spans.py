@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from acquatop.ingest.buckets.task import Chunk, Pane, Span
+from acquatop.ingest.buckets.task import Chunk, Pane, PaneSpan
 
 USES = 4
 """Number of later closes that read a span at least, if it is made: making it writes texts, too."""
@@ -16,13 +16,13 @@ class Cover(NamedTuple):
     """Panes and spans that hold a window together, and the spans to be made of some of them."""
 
     panes: Sequence[Pane]
-    spans: Sequence[Span]
-    made: Mapping[Span, Sequence[Pane | Span]]
+    spans: Sequence[PaneSpan]
+    made: Mapping[PaneSpan, Sequence[Pane | PaneSpan]]
 
 
 @dataclass
 class _Made:
-    """Span that was made: its last window, and its chunk in each bucket that has any."""
+    """PaneSpan that was made: its last window, and its chunk in each bucket that has any."""
 
     last: int
     chunks: dict[int, Chunk] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Spans:
         self._numbers: dict[Pane, int] = {}
         self._panes: dict[int, Pane] = {}
         self._next = 0
-        self._made: dict[Span, _Made] = {}
+        self._made: dict[PaneSpan, _Made] = {}
 
     def cover(self, panes: Iterable[Pane], window: int) -> Cover:
         """Return the way to read a closing window's panes: they are complete."""
@@ -58,17 +58,17 @@ class Spans:
         }
         return Cover(
             [self._panes[start] for start, stop in read if stop - start == 1],
-            [Span(start, stop) for start, stop in read if stop - start > 1],
+            [PaneSpan(start, stop) for start, stop in read if stop - start > 1],
             made,
         )
 
-    def chunks(self, spans: Iterable[Span], bucket: int) -> dict[Span, Chunk]:
+    def chunks(self, spans: Iterable[PaneSpan], bucket: int) -> dict[PaneSpan, Chunk]:
         """Return the spans' chunks in a bucket."""
         found = ((span, self._made[span].chunks.get(bucket)) for span in spans)
         return {span: chunk for span, chunk in found if chunk is not None}
 
     def note(
-        self, spans: Iterable[Span], found: Iterable[tuple[int, Mapping[Span, Chunk]]]
+        self, spans: Iterable[PaneSpan], found: Iterable[tuple[int, Mapping[PaneSpan, Chunk]]]
     ) -> None:
         """Note that spans have been made, and their chunks in the buckets."""
         for span in spans:
@@ -99,28 +99,28 @@ class Spans:
             while (
                 start % (2 * length) == 0
                 and start + 2 * length <= stop
-                and Span(start, start + 2 * length) in self._made
+                and PaneSpan(start, start + 2 * length) in self._made
             ):
                 length *= 2
             yield start, start + length
             start += length
 
     @staticmethod
-    def _ending_with(number: int, first: int) -> Iterator[Span]:
+    def _ending_with(number: int, first: int) -> Iterator[PaneSpan]:
         """Yield the spans of panes from the ``first`` on that end with a pane."""
         length, stop = 2, number + 1
         while stop % length == 0 and stop - length >= first:
-            yield Span(stop - length, stop)
+            yield PaneSpan(stop - length, stop)
             length *= 2
 
-    def _parts(self, span: Span, read: Sequence[tuple[int, int]]) -> list[Pane | Span]:
+    def _parts(self, span: PaneSpan, read: Sequence[tuple[int, int]]) -> list[Pane | PaneSpan]:
         """Return what is read of a span's panes."""
         return [
-            self._panes[start] if stop - start == 1 else Span(start, stop)
+            self._panes[start] if stop - start == 1 else PaneSpan(start, stop)
             for start, stop in read
             if span.start <= start and stop <= span.stop
         ]
 
-    def _last(self, span: Span) -> int:
+    def _last(self, span: PaneSpan) -> int:
         """Return the last window that holds all panes of a span."""
         return self._panes[span.start][1]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acquatop.ingest.buckets.task import Pane, Span
+from acquatop.ingest.buckets.task import Pane, PaneSpan
 from acquatop.query.aggregates import spans
 from acquatop.query.aggregates.spans import Spans
 
@@ -36,7 +36,7 @@ def read(held: Spans, window: int, panes: list[Pane]) -> int:
         own = [
             pane
             for part in parts
-            for pane in (eval(texts[part][0]) if isinstance(part, Span) else [part])
+            for pane in (eval(texts[part][0]) if isinstance(part, PaneSpan) else [part])
         ]
         assert own == sorted(own)
         assert len(own) == span.stop - span.start
