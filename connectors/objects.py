@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -120,7 +121,26 @@ class AnyTerm:
         return terms
 
 
-Kind = Datatype | Iris | AnyTerm
+_IRI = r'<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|\\^`]*>'
+_TERM = rf'^(?:{_IRI}|"(?:[^"\\\n\r]|\\[tbnrf"\'\\])*"(?:@{LANGUAGE_TAG}|\^\^{_IRI})?)$'
+
+
+@dataclass(frozen=True)
+class Terms:
+    """IRIs and literals that texts hold whole, in N-Triples syntax."""
+
+    words: ClassVar[str] = "a term in N-Triples syntax"
+
+    def terms(self, scalars: pa.Array) -> pa.StringArray:
+        """Return distinct values as terms, null for those that do not fit."""
+        return self.among(_in_usual_form(of_kinds(scalars, TEXT + BARE)))
+
+    def among(self, terms: pa.StringArray) -> pa.StringArray:
+        """Return those texts that are terms; null for the others."""
+        return _matching(terms, _TERM)
+
+
+Kind = Datatype | Iris | AnyTerm | Terms
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from acquatop.catalog.remotes import expanded
 from acquatop.catalog.section import Section
 from connectors.lexical import KNOWN, XSD
 from connectors.mapping import DATATYPES, IRI, TERM, Property, Template, TermProperty
-from connectors.objects import LANG_STRING, LANGUAGE_TAG, Datatype, Iris, Kind, Objects
+from connectors.objects import LANG_STRING, LANGUAGE_TAG, Datatype, Iris, Kind, Objects, Terms
 from connectors.scalars import BARE
 from replica.terms import is_term
 
@@ -67,6 +67,8 @@ def _kind(written: str, section: Section, prefixes: Prefixes) -> Kind:
         return _template(written, section, prefixes)
     if written == IRI:
         return Iris()
+    if written == TERM:
+        return Terms()
     iri = iri_of(written, section, prefixes)
     if iri not in (*KNOWN, LANG_STRING):
         names = ", ".join(each.replace(XSD, "xsd:") for each in KNOWN)

@@ -312,6 +312,21 @@ def test_each_value_of_a_list_meets_the_other_properties(tmp_path: Path) -> None
         assert len(answer.rows) == len(expected)
 
 
+def test_whole_terms_are_read_as_they_are_recorded(tmp_path: Path) -> None:
+    terms = [f"<{NS}a>", '"x"@en', '"a \\"b\\""', f'"5"^^<{XSD}decimal>', '"open', "bare"]
+    rows = [{"id": f"e{at}", "t": 1000, "p": each} for at, each in enumerate(terms)]
+    write_json(tmp_path / "in", rows)
+    properties = '":p" = { field = "p", datatype = "term" }'
+    (answer,) = answered(catalog(tmp_path, "json", properties), query("?e :p ?v"))
+    shown = {
+        str(row.bindings["e"]).removeprefix(f"{NS}e"): row.bindings["v"] for row in answer.rows
+    }
+    assert {number: term.n3() for number, term in shown.items()} == {
+        str(at): terms[at] for at in range(4)
+    }
+    assert sum(answer.counts.bad.values()) == 2
+
+
 @pytest.mark.parametrize("arrivals", ["latest", "distinct"])
 def test_a_list_is_bad_where_a_subject_has_one_object(tmp_path: Path, arrivals: str) -> None:
     (tmp_path / "in").write_text("".join(json.dumps(each) + "\n" for each in EVENTS[:3]))
