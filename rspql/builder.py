@@ -14,7 +14,7 @@ from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive
 
 from rspql import ast
-from rspql.built_ins import arity_problem
+from rspql.built_ins import CHANGE, arity_problem
 from rspql.diagnostics import Diagnostic
 from rspql.durations import epoch_ms, milliseconds
 from rspql.iris import is_absolute, resolve
@@ -31,6 +31,7 @@ Used if neither the query nor its catalog declares the empty prefix.
 """
 
 USUAL_PREFIXES: Mapping[str, str] = {
+    "change": CHANGE,
     "owl": "http://www.w3.org/2002/07/owl#",
     "rdf": ast.RDF,
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#",

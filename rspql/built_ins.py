@@ -7,6 +7,11 @@ from collections.abc import Mapping
 
 ANY = math.inf
 
+CHANGE = "urn:acquatop:change:"
+"""Namespace of the functions that look back, with the prefix ``change``."""
+CHANGES = tuple(CHANGE + each for each in ("growth", "difference", "rate", "before", "decay"))
+"""Functions of that namespace."""
+
 ARITIES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys("now rand struuid uuid".split(), (0, 0)),
     **dict.fromkeys(

@@ -14,6 +14,7 @@ from rspql.passes.check_names import check_names
 from rspql.passes.check_windows import check_windows
 from rspql.passes.exact_calls import ExactCalls
 from rspql.passes.filters_in_digits import filters_in_digits
+from rspql.passes.look_back import look_back, with_past
 from rspql.passes.nest_groups import nest_groups
 from rspql.passes.normalise import normalise
 from rspql.passes.not_incremental import NotIncremental
@@ -21,7 +22,7 @@ from rspql.passes.plan_incremental import plan_incremental
 from rspql.passes.plan_windowed import plan_windowed
 from rspql.passes.recognise_topk import Ranking, recognise_topk
 from rspql.passes.split_sources import split_sources
-from rspql.plan import Plan, TopKPlan
+from rspql.plan import PastValue, Plan, TopKPlan
 from rspql.scoring import DEFAULT_FUNCTIONS, Direction, FunctionRegistry, Interval
 
 
@@ -73,8 +74,11 @@ def analyse(
     normal = normalise(ask_for_stars(query, records))
     check_windows(normal, found)
     check_names(normal, functions, found)
+    normal, past = look_back(normal, found)
     normal = nest_groups(normal)
-    sources = replace(split_sources(normal, found), records=frozenset(records))
+    sources = split_sources(normal, found)
+    remotes = with_past(sources.remotes, past, found)
+    sources = replace(sources, remotes=remotes, records=frozenset(records))
     recognised = recognise_topk(normal, found)
     ranking = recognised if isinstance(recognised, Ranking) else None
     plan: Plan | None = None
@@ -91,6 +95,7 @@ def analyse(
         plan = windowed
         if ranking is not None:
             try:
+                _check_history(past)
                 plan = plan_incremental(normal, sources, ranking, windowed, functions, found)
                 calls = ExactCalls(functions)
                 alike = filters_in_digits(normal, sources, functions, calls)
@@ -102,8 +107,8 @@ def analyse(
                 reason = refusal.reason
             if ranking.expression is not None and not any(each.is_error for each in found):
                 # The score's direction matters for remote values that are not known yet. Without a
-                # remote there are none.
-                said = found if sources.remotes else []
+                # remote there are none, and whole windows that look back use what is known.
+                said = found if sources.remotes and not past else []
                 directions = analyse_score(ranking.expression, functions, _ranges(plan), said)
     return Analysis(
         text,
@@ -144,6 +149,13 @@ def compile_query(
     if analysis.plan is None:
         raise QueryError([each for each in analysis.diagnostics if each.is_error], text, file)
     return analysis.plan
+
+
+def _check_history(past: Collection[PastValue]) -> None:
+    """Raise if a query looks back: values that change by time alone are no arrivals."""
+    for each in past:
+        message = f"it looks back at ?{each.variable}, which changes as time passes"
+        raise NotIncremental(message, ast.Variable(each.variable, span=each.span))
 
 
 def _ranges(plan: Plan) -> Mapping[str, Interval]:

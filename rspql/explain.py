@@ -205,6 +205,9 @@ def _remote(part: RemotePart, known: Mapping[str, Document]) -> Document:
         "join": [] if part.key is None else [part.key],
         "solutions_per_key": "many",
         "replica": known.get(part.iri.value),
+        "looks_back": [
+            {"variable": each.variable, "ms": each.back_ms, "as": each.name} for each in part.past
+        ],
     }
 
 
@@ -400,6 +403,9 @@ def _remote_lines(remote: Document) -> Iterator[_Branch]:
         yield f"joined on {_variables(remote['join'])}, {many} per key", []
     else:
         yield "no window binds a variable of it: fetched whole", []
+    for past in remote.get("looks_back", ()):
+        back = duration_text(past["ms"])
+        yield f"kept of ?{past['variable']}: its changes of the last {back}, per key", []
     replica = remote["replica"]
     if replica is not None:
         n = "N chosen while running" if replica["n"] is None else f"N = {replica['n']}"

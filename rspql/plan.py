@@ -14,6 +14,7 @@ from rspql.ast import (
     OrderCondition,
     Query,
     ServicePattern,
+    Span,
     TriplePattern,
 )
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry, Interval
@@ -134,6 +135,16 @@ class Score:
 
 
 @dataclass(frozen=True)
+class PastValue:
+    """Variable with the value that a remote's ``variable`` had some time ago."""
+
+    name: str
+    variable: str
+    back_ms: int
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class RemotePart:
     """A SERVICE pattern that is answered from a replica.
 
@@ -146,6 +157,12 @@ class RemotePart:
     variables: tuple[str, ...]
     key: str | None
     key_source: Group | None
+    past: tuple[PastValue, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The variables that the replica binds: the remote's, and their past values."""
+        return (*self.variables, *(each.name for each in self.past))
 
 
 ComputedKind = Literal["rank", "rest", "value", "holds"]

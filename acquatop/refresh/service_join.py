@@ -12,12 +12,15 @@ from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.proposers import Proposed
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
 from replica.maintainer import Maintainer
+from replica.past_values import PastValues
 from replica.store import Solution, SolutionStore
 from rspql.ast import Group, Iri, Literal, ServicePattern, TriplePattern, Values, Variable, walk
 from rspql.plan import RemotePart
 
 Row = tuple[Iri | Literal | None, ...]
 
+_PAST = "past"
+"""Name of a history's part in snapshots."""
 _FAR = 1_000_000_000
 """Assumed number of evaluations for which a key is still needed, if it is unknown."""
 
@@ -35,6 +38,7 @@ class ReplicaJoin:
         self.flow = ReplicaFlow(maintainer, order)
         self._store = maintainer.store
         self._rows: dict[str, tuple[Row, ...]] = {}
+        self._history = _history_of(part)
 
     def request(self, keys: Sequence[str], results: Sequence[str]) -> KeyRequest:
         """Return the request for keys that are needed now.
@@ -86,17 +90,77 @@ class ReplicaJoin:
         The solutions of these keys stay cached, and no others.
         """
         self._rows = {key: self._rows_of(key) for key in keys}
-        rows = (row for found in self._rows.values() for row in found)
-        return Values(tuple(map(Variable, self.part.variables)), tuple(rows))
+        now = self.flow.maintainer.now()
+        rows = (
+            (*row, *before)
+            for key, found in self._rows.items()
+            for before in [self._before(key, now)]
+            for row in found
+        )
+        return Values(tuple(map(Variable, self.part.columns)), tuple(rows))
+
+    # Past values ----------------------------------------------------------------------------------
+
+    @property
+    def looks_back(self) -> bool:
+        """True if the query needs values that the remote had before."""
+        return self._history is not None
+
+    def note_looks(self, keys: Iterable[str]) -> None:
+        """Note the replica's values of keys in their history, if the query looks back."""
+        if self._history is None:
+            return
+        known = [key for key in keys if key in self._store]
+        times = self._store.fetched_at(self._store.rows(known)).tolist()
+        for key, time in zip(known, times, strict=True):
+            self._history.note(key, time, self._single(key))
+        self._history.forget(known, self.flow.maintainer.now())
+        if self.flow.evicts:
+            self._history.keep_only(self._store.__contains__)
+
+    def without_past(self, keys: Iterable[str]) -> int:
+        """Return the number of known keys of which no value of the time looked back to is known."""
+        if self._history is None:
+            return 0
+        since = self.flow.maintainer.now() - self._history.longest
+        known = (key for key in keys if self._store.solutions(key))
+        return sum(self._history.at(key, since) is None for key in known)
+
+    def _single(self, key: str) -> tuple[str, ...]:
+        """Return a key's values, empty where it has none or several."""
+        assert self._history is not None
+        solutions = self._store.solutions(key)
+        found = []
+        for name in self._history.variables:
+            values = {each[name] for each in solutions if name in each}
+            found.append(values.pop() if len(values) == 1 else "")
+        return tuple(found)
+
+    def _before(self, key: str, now: float) -> Row:
+        if self._history is None:
+            return ()
+        places = {name: at for at, name in enumerate(self._history.variables)}
+        found: list[Iri | Literal | None] = []
+        for each in self.part.past:
+            terms = self._history.at(key, now - each.back_ms / 1000)
+            text = "" if terms is None else terms[places[each.variable]]
+            found.append(to_ast(text) if text else None)
+        return tuple(found)
+
+    # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
         """Return the whole state, with the replica."""
-        return pack_parts(self.flow.snapshot())
+        past = {} if self._history is None else {_PAST: self._history.snapshot()}
+        return pack_parts({**self.flow.snapshot(), **past})
 
     def resume(self, snapshot: bytes) -> None:
         """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
-            self.flow.resume(unpack_parts(snapshot))
+            parts = unpack_parts(snapshot)
+            self.flow.resume(parts)
+            if self._history is not None:
+                self._history.resume(parts[_PAST])
         self._rows.clear()
 
     def _rows_of(self, key: str) -> tuple[Row, ...]:
@@ -107,6 +171,13 @@ class ReplicaJoin:
         return tuple(
             to_ast(solution[name]) if name in solution else None for name in self.part.variables
         )
+
+
+def _history_of(part: RemotePart) -> PastValues | None:
+    if not part.past:
+        return None
+    variables = tuple(dict.fromkeys(each.variable for each in part.past))
+    return PastValues(variables, max(each.back_ms for each in part.past) / 1000)
 
 
 def is_bound_from_the_start(key: str, group: Group) -> bool:

@@ -39,6 +39,9 @@ class RefreshResult:
     failure: str | None = None
     seconds: float = 0.0
     rejected: Counter[str] = field(default_factory=Counter)
+    without_past: dict[str, int] = field(default_factory=dict)
+    """Number of keys by service of which no value is known from the time looked back to."""
+    looks_back: bool = False
 
     @property
     def spending(self) -> Spending:
@@ -55,6 +58,9 @@ class RefreshResult:
         service = join.part.iri.value
         self.answers[join.part.pattern] = join.values(keys)
         self.missing[service] = self.missing.get(service, 0) + join.unknown(keys)
+        if join.looks_back:
+            self.looks_back = True
+            self.without_past[service] = self.without_past.get(service, 0) + join.without_past(keys)
         self.is_stale |= not refreshed.fetched.issuperset(keys)
         self.fetched[join] = refreshed.fetched
         self.spent[service] = self.spent.get(service, Spending()) + refreshed.spending
@@ -100,11 +106,14 @@ class ServiceRefresh:
             join.flow.begin(at_ms)
         for _, joins in groupby(self._in_turn(), key=lambda join: self._depths[join.part.pattern]):
             wanted = [(join, self._keys(join, result.answers, at_ms)) for join in joins]
+            for join, keys in wanted:
+                join.note_looks(keys)
             requests = (
                 join.request(keys, results.get(join.part.key or "", ())) for join, keys in wanted
             )
             for (join, keys), refreshed in zip(wanted, fetch(requests, until), strict=True):
                 join.forget_rows(refreshed.changed)
+                join.note_looks({**dict.fromkeys(keys), **dict.fromkeys(refreshed.changed)})
                 result.note(join, keys, refreshed)
         result.seconds = self._clock() - started
         return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rspql import ast
-from rspql.built_ins import ARITIES
+from rspql.built_ins import ARITIES, CHANGES
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.iris import is_absolute
 from rspql.scope import visible
@@ -34,14 +34,17 @@ def check_names(query: ast.Query, functions: FunctionRegistry, found: list[Diagn
 
 def _function_problems(call: ast.Call, functions: FunctionRegistry) -> Iterator[Diagnostic]:
     if isinstance(call.function, ast.Iri):
-        known = call.function.value in CASTS or functions.find(call.function) is not None
+        value = call.function.value
+        known = value in (*CASTS, *CHANGES) or functions.find(call.function) is not None
         shown = f"<{call.function.value}>"
     else:
         known = call.function in ARITIES or functions.find(call.function) is not None
         shown = call.function
     if not known:
         name = call.function.value if isinstance(call.function, ast.Iri) else call.function
-        known_names = [*functions, *ARITIES] if isinstance(call.function, str) else list(functions)
+        known_names = (
+            [*functions, *ARITIES] if isinstance(call.function, str) else [*functions, *CHANGES]
+        )
         near = nearest(name if isinstance(call.function, ast.Iri) else name.lower(), known_names)
         hint = (
             f"did you mean {near}?"

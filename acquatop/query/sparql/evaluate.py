@@ -86,8 +86,7 @@ class Evaluator:
             (*windows, *(graph.value for graph in query.named_graphs)),
         )
         self._nothing = {
-            part.pattern: ast.Values(tuple(map(ast.Variable, part.variables)), ())
-            for part in remotes
+            part.pattern: ast.Values(tuple(map(ast.Variable, part.columns)), ()) for part in remotes
         }
         self._select = totally_ordered(
             with_zero_lengths(_as_select(query)), self._visible, always=self.form == "select"

@@ -287,10 +287,18 @@ class SparqlEvaluation:
             for service, count in refresh.missing.items()
             if count
         ]
+        reasons += [
+            f"{count} of <{service}>'s keys have not been seen for as long as a change looks back"
+            for service, count in refresh.without_past.items()
+            if count
+        ]
         if any(graph.is_uncertain for graph in self._graphs):
             reasons.append("something that belongs into a window came too late")
         if reasons:
             return Certificate(Status.APPROXIMATE, "; ".join(reasons))
+        if refresh.looks_back:
+            said = "past values are those last seen: the remote may have had others in between"
+            return Certificate(Status.CERTIFIED, said)
         return Certificate(Status.CERTIFIED if refresh.is_stale else Status.EXACT)
 
     def _note_results(self, result: Found) -> None:

@@ -11,7 +11,9 @@ from pyoxigraph import Literal
 from acquatop.query.sparql.engine import EngineFunction
 from acquatop.query.sparql.terms import Term, text_of
 from replica.terms import number_of
-from rspql.ast import Call, Iri, Node, walk
+from rspql.ast import XSD, Call, Iri, Node, walk
+from rspql.durations import epoch_ms
+from rspql.passes.look_back import AGE_DECAY
 from rspql.passes.plan_windowed import OWN_FUNCTIONS
 from rspql.scoring import FunctionRegistry
 from rspql.scoring.functions import FloatArray
@@ -38,7 +40,32 @@ def called_functions(query: Node, functions: FunctionRegistry) -> dict[str, Engi
         found |= {
             iri: engine_function(function.takes, function.apply) for iri in sorted(iris & called)
         }
-    return found
+    return found | ({AGE_DECAY: age_decay} if AGE_DECAY in called else {})
+
+
+def age_decay(now: Term, instant: Term, half_life: Term) -> Term | None:
+    """Return 1 for an instant of now or later, and half as much after each half-life before it.
+
+    The instant is an xsd:dateTime, or a whole number of milliseconds since the epoch.
+
+    >>> age_decay(Literal("1970-01-01T00:00:20Z"), Literal(10_000), Literal(10.0)).value
+    '0.5'
+    """
+    terms = (now, instant)
+    found = [_milliseconds(each) for each in terms if isinstance(each, Literal)]
+    if len(found) < len(terms) or None in found:
+        return None
+    age_ms = max(0, found[0] - found[1])  # type: ignore[operator]
+    return Literal(0.5 ** (age_ms / 1000 / number_of(text_of(half_life))))
+
+
+def _milliseconds(instant: Literal) -> int | None:
+    try:
+        if instant.datatype.value == XSD + "integer":
+            return int(instant.value)
+        return epoch_ms(instant.value)
+    except ValueError:
+        return None
 
 
 def engine_function(

@@ -1,0 +1,240 @@
+"""Growth, difference and rate of a remote's values over a time, and decay, against brute force."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from acquatop import Answer, Engine
+from acquatop.answer.answer import Status
+from acquatop.catalog.catalog import Catalog
+from acquatop.plan.check import check_query
+from replica.past_values import PastValues
+from rspql.compiler import analyse
+
+NS = "http://example.org/"
+SLIDE, BACK = 1_000, 3_000
+CATALOG = """
+[prefixes]
+"" = "http://example.org/"
+[streams.":s"]
+connector = "lines"
+options = {{ path = "events" }}
+arrivals = "distinct"
+[streams.":s".mapping]
+subject = "http://example.org/e/{{id}}"
+time = "t"
+properties = {{ ":by" = {{ field = "user", datatype = "http://example.org/user/{{}}" }}, \
+":at" = {{ field = "t", datatype = "xsd:integer" }} }}
+[services.":people"]
+remote = "table"
+path = "people.jsonl"
+time = "since"
+load = {load}
+[services.":people".mapping]
+key = "http://example.org/user/{{id}}"
+properties = {{ ":followers" = {{ field = "followers", datatype = "xsd:integer" }} }}
+[services.":people".refresh]
+policy = "AT-TSM"
+items = {items}
+"""
+QUERY = """PREFIX : <http://example.org/>
+SELECT ?user ?followers
+  (change:difference(?followers, "PT3S"^^xsd:duration) AS ?more)
+  (change:rate(?followers, "3s") AS ?rate)
+  (change:before(?followers, "PT3S"^^xsd:dayTimeDuration) AS ?before)
+  (change:growth(?followers, "PT3S"^^xsd:duration) AS ?growth)
+FROM NAMED WINDOW :w ON :s [RANGE 1s]
+WHERE { WINDOW :w { ?e :by ?user } SERVICE :people { ?user :followers ?followers } }
+ORDER BY DESC(?growth) LIMIT 3"""
+Values = Mapping[int, Sequence[tuple[int, int]]]
+"""Times from which a user has so many followers, in ascending order."""
+
+
+def world(folder: Path, seed: int, *, items: int, load: bool) -> tuple[Catalog, Values]:
+    """Write events of five users in each of ten windows, and a table of their followers."""
+    random = Random(seed)
+    values = {
+        user: [(0, random.randrange(1, 50))]
+        + [(at, random.randrange(1, 50)) for at in sorted(random.sample(range(1, 10_000), 6))]
+        for user in range(5)
+    }
+    lines = [
+        {"id": f"{at}-{user}", "t": at * SLIDE + 500, "user": user}
+        for at in range(10)
+        for user in range(5)
+    ]
+    rows = [
+        {"id": user, "since": at, "followers": followers}
+        for user, known in values.items()
+        for at, followers in known
+    ]
+    write(folder / "events", lines)
+    write(folder / "people.jsonl", sorted(rows, key=lambda row: row["since"]))
+    text = CATALOG.format(items=items, load=str(load).lower())
+    return Catalog.parse(text, file=folder / "catalog.toml", variables={}), values
+
+
+def write(file: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    file.write_text("".join(json.dumps(each) + "\n" for each in rows))
+
+
+def value_at(known: Sequence[tuple[int, int]], ms: int) -> int:
+    return known[bisect_right(known, (ms, 10**9)) - 1][1]
+
+
+def answers(catalog: Catalog, text: str) -> list[Answer]:
+    with Engine(catalog, runtime="local", until_end=True) as engine:
+        return list(engine.register(text, name="growing"))
+
+
+@pytest.mark.parametrize(("items", "load"), [(100, False), (100, True), (2, False), (2, True)])
+def test_changes_are_those_of_the_looks_at_a_key(tmp_path: Path, items: int, load: bool) -> None:
+    """Brute force over the looks that the answers themselves report, in exact digits."""
+    catalog, values = world(tmp_path, 7, items=items, load=load)
+    looks: dict[int, list[tuple[int, int]]] = {user: [] for user in values}
+    checked = 0
+    for answer in answers(catalog, QUERY):
+        if load and answer.closes_ms == SLIDE:
+            for user, known in values.items():
+                looks[user].append((SLIDE, value_at(known, SLIDE)))
+        for key in answer.refreshed:
+            user = int(str(key).rpartition("/")[2])
+            looks[user].append((answer.closes_ms, value_at(values[user], answer.closes_ms)))
+        expected, unknown = {}, 0
+        for user, seen in looks.items():
+            if not seen:
+                unknown += 1
+                continue
+            before = [each for each in seen if each[0] <= answer.closes_ms - BACK]
+            if before:
+                expected[user] = (seen[-1][1], before[-1][1])
+            else:
+                unknown += 1
+        best = sorted((Fraction(now - then, then) for now, then in expected.values()), reverse=True)
+        shown = {int(str(row.bindings["user"]).rpartition("/")[2]): row for row in answer.rows}
+        assert len(shown) == min(3, len(best))
+        for user, row in shown.items():
+            now, then = expected[user]
+            assert row.bindings["followers"].value == now
+            assert row.bindings["before"].value == then
+            assert row.bindings["more"].value == now - then
+            assert abs(float(row.bindings["rate"]) - (now - then) / 3) < 1e-12
+            checked += 1
+        ranked = [
+            Fraction(expected[user][0] - expected[user][1], expected[user][1]) for user in shown
+        ]
+        assert ranked == best[:3]
+        assert answer.status is (Status.APPROXIMATE if unknown else Status.CERTIFIED)
+        assert "look" in (answer.reason or "") or "seen" in (answer.reason or "")
+    assert checked > 5
+
+
+def live_answers(catalog: Catalog, state: Path, last_close_ms: int) -> dict[int, object]:
+    """Return the answers of a life that ends with the answer to a window."""
+    found: dict[int, object] = {}
+    with Engine(catalog, runtime="local", state=state, autostart=False) as engine:
+        query = engine.register(QUERY, name="growing")
+        engine.start()
+        for answer in query:
+            found[answer.closes_ms] = answer.canonical()
+            if answer.closes_ms >= last_close_ms:
+                break
+    return found
+
+
+def forgetting(rows: Sequence[Mapping[str, int]], ms: int) -> Iterable[Mapping[str, int]]:
+    """Return rows of a table that say nothing right of the time up to some milliseconds."""
+    for user in range(5):
+        own = [row for row in rows if row["id"] == user]
+        last = max(row["since"] for row in own if row["since"] <= ms)
+        yield {"id": user, "since": 0, "followers": 999}
+        for row in own:
+            if row["since"] >= last:
+                yield {**row, "since": max(row["since"], ms + 1)}
+
+
+def test_the_history_survives_a_restart(tmp_path: Path) -> None:
+    catalog, _ = world(tmp_path, 3, items=2, load=False)
+    rest = (tmp_path / "events").read_text().splitlines(keepends=True)
+    whole = {each.closes_ms: each.canonical() for each in answers(catalog, QUERY)}
+    (tmp_path / "events").write_text("".join(rest[:30]))
+    first = live_answers(catalog, tmp_path / "state", 5 * SLIDE)
+    with (tmp_path / "events").open("a") as file:
+        file.write("".join(rest[30:]))
+    rows = [json.loads(line) for line in (tmp_path / "people.jsonl").read_text().splitlines()]
+    write(tmp_path / "people.jsonl", forgetting(rows, 5 * SLIDE))
+    second = live_answers(catalog, tmp_path / "state", 9 * SLIDE)
+    assert {**first, **second} == {close: whole[close] for close in range(SLIDE, 10 * SLIDE, SLIDE)}
+
+
+@pytest.mark.spark
+def test_spark_gives_the_same_answers(tmp_path: Path, spark: SparkSession) -> None:
+    catalog, _ = world(tmp_path, 5, items=3, load=True)
+    expected = [answer.canonical() for answer in answers(catalog, QUERY)]
+    with Engine(catalog, spark=spark, until_end=True) as engine:
+        found = [answer.canonical() for answer in engine.register(QUERY, name="growing")]
+    assert found == expected
+
+
+def test_a_query_that_looks_back_says_what_it_keeps(tmp_path: Path) -> None:
+    catalog, _ = world(tmp_path, 3, items=2, load=False)
+    analysis = check_query(QUERY, catalog=catalog)
+    assert analysis.reason is not None
+    assert "looks back at ?followers" in analysis.reason.message
+    assert analysis.plan is not None
+    (part,) = analysis.plan.remotes
+    assert {each.back_ms for each in part.past} == {BACK}
+
+
+def test_scores_halve_with_their_age(tmp_path: Path) -> None:
+    catalog, _ = world(tmp_path, 1, items=1, load=False)
+    text = """PREFIX : <http://example.org/>
+    SELECT ?e (change:decay(?at, "PT0.5S"^^xsd:duration) AS ?score)
+    FROM NAMED WINDOW :w ON :s [RANGE 2s STEP 1s] WHERE { WINDOW :w { ?e :at ?at } }
+    ORDER BY DESC(?score) LIMIT 10"""
+    for answer in answers(catalog, text):
+        for row in answer.rows:
+            at = int(str(row.bindings["e"]).rpartition("/")[2].split("-")[0]) * SLIDE + 500
+            assert float(row.bindings["score"]) == 0.5 ** ((answer.closes_ms - at) / 500)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ('change:growth(?followers, "soon")', "is not a duration"),
+        ("change:growth(?followers)", "takes a value and a duration"),
+        ('change:growth(?user, "3s")', None),
+        ('change:growth(?e, "3s")', "no SERVICE says ?e"),
+        ('change:growth(1 + ?followers, "3s")', "looks back at a variable"),
+        ('change:grow(?followers, "3s")', "there is no function <urn:acquatop:change:grow>"),
+    ],
+)
+def test_mistakes_are_named(call: str, message: str | None) -> None:
+    text = f"""PREFIX : <{NS}> SELECT ?user FROM NAMED WINDOW :w ON :s [RANGE 1s]
+    WHERE {{ WINDOW :w {{ ?e :by ?user }} SERVICE :people {{ ?user :followers ?followers }} }}
+    ORDER BY DESC({call}) LIMIT 3"""
+    errors = [each.message for each in analyse(text).diagnostics if each.is_error]
+    assert bool(errors) == (message is not None), errors
+    assert message is None or any(message in each for each in errors)
+
+
+def test_memory_is_bounded_by_the_time_looked_back() -> None:
+    past = PastValues(("f",), longest=10.0)
+    for time in range(1_000):
+        past.note("<urn:a>", float(time), (str(time),))
+        past.forget(["<urn:a>"], float(time))
+        assert past.at("<urn:a>", time - 10.0) == (None if time < 10 else (str(time - 10),))
+    assert len(past) == 11
+    other = PastValues(("f",), longest=10.0)
+    other.resume(past.snapshot())
+    assert other.snapshot() == past.snapshot()
+    past.keep_only(lambda key: False)
+    assert len(past) == 0
