@@ -53,7 +53,7 @@ FEATURES = """
     input: live; input: recording; order: ascending; order: descending; OFFSET
     output: RSTREAM; output: ISTREAM; output: DSTREAM
     query comes late, may leave and come back
-    query: top; query: sums; query: whole; query: pairs
+    query: top; query: sums; query: whole; query: pairs; query: behind
     query: elements over elements; query: whole over elements
     remote: bank; remote: capacity; remote: default settings; remote: own settings; remote: feed
     remote: limits over time; remote: only pushes; remote: shared by queries

@@ -12,6 +12,7 @@ from acquatop.answer.answer import Answer
 from acquatop.answer.sinks.naming import safe_name
 from tests.support.simulation.answers import Judge
 from tests.support.simulation.approximate import Approximate
+from tests.support.simulation.behind import Read
 from tests.support.simulation.changes import judge_changes
 from tests.support.simulation.coverage import features_of
 from tests.support.simulation.remote import SimulatedService
@@ -52,6 +53,7 @@ def judge(history: History, reference: History | None = None) -> Verdict:
     verdict = Verdict(problems=list(history.problems))
     _judge_answers(history, verdict)
     _judge_twins(history, verdict)
+    _judge_readers(history, verdict)
     _judge_files(history, verdict)
     _judge_repeated(history, verdict)
     _judge_spending(history, verdict)
@@ -67,7 +69,7 @@ def judge(history: History, reference: History | None = None) -> Verdict:
 def _judge_answers(history: History, verdict: Verdict) -> None:
     for told in history.told:
         query = _query(history.scenario, told.answer.query)
-        if told.repeated or query.twin is not None or query.kind == "other":
+        if told.repeated or query.twin is not None or query.kind in ("behind", "other"):
             continue
         if told.life > history.ended.get(query.name, told.life):
             continue
@@ -89,6 +91,22 @@ def _count(
         verdict.under[fault] += 1
     for feature in {*features_of(history.scenario, query), *history.parted(query)}:
         verdict.covered[feature, status] += 1
+
+
+def _judge_readers(history: History, verdict: Verdict) -> None:
+    """Check the queries that read the answers of others against these."""
+    for query in history.scenario.queries:
+        if query.reads is None or history.ended.keys() & {query.name, query.reads}:
+            continue
+        read = Read.of(history, query.reads)
+        last = {
+            each.answer.window: each for each in history.told if each.answer.query == query.name
+        }
+        for told in last.values():
+            problem = read.problem(told.answer)
+            said = f"{_named(told.answer)}: {problem}"
+            verdict.expect("what reads answers is right", problem is None, said)
+            _count(history, verdict, query, str(told.answer.status), told.faults)
 
 
 def _judge_twins(history: History, verdict: Verdict) -> None:
@@ -188,7 +206,7 @@ def _expect_no_gap(
     verdict.expect(
         "a lost evaluation has a reason", all(each.reason in LOSSES for each in lost), f"{lost}"
     )
-    if query.kind in ("pairs", "other") or (query.counts and query.twin is not None):
+    if query.kind in ("pairs", "behind", "other") or (query.counts and query.twin is not None):
         return
     gone = {_index(query, each.closes_ms) for each in lost} if not query.counts else set()
     if indices and name not in history.left and not (lost and query.counts):

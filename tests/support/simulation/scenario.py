@@ -91,6 +91,9 @@ class QuerySpec:
     fails: bool = False
     projection: tuple[str, ...] | None = None
     """Variables that it shows, if not all."""
+    reads: str | None = None
+    """Query whose answers it reads."""
+    is_read: bool = False
 
     def merit(self, p: int, value: Value) -> float:
         """Return the score of a solution, or of a sum."""
@@ -166,6 +169,7 @@ def scenario_of(seed: int) -> Scenario:
     whole = [query for query in queries if query.kind in ("whole", "pairs")]
     losses = random.choice([0.03, 0.2]) if whole and random.random() < 0.35 else 0.0
     streams = tuple(_with_fitting_strategy(stream, queries) for stream in streams)
+    queries = _with_readers(Random(f"readers {seed}"), queries)
     orderly = all(stream.is_orderly for stream in streams)
     is_harsh = random.random() < (0.8 if is_strict else 0.25)
     durable = durable or (is_harsh and not any(query.fails for query in queries))
@@ -196,6 +200,23 @@ def _twins(random: Random, queries: Sequence[QuerySpec]) -> Iterator[QuerySpec]:
         if query.from_start and not query.fails and is_same and random.random() < 0.3:
             output = random.choice(["ISTREAM", "DSTREAM"])
             yield replace(query, name=f"{query.name}d", output=output, twin=query.name)
+
+
+def _with_readers(random: Random, queries: tuple[QuerySpec, ...]) -> tuple[QuerySpec, ...]:
+    """Return queries, sometimes with one that reads the answers of another."""
+    sources = [
+        query
+        for query in queries
+        if query.from_start and not (query.fails or query.counts) and query.output == "RSTREAM"
+    ]
+    if not sources or random.random() >= 0.3:
+        return queries
+    source = random.choice(sources)
+    slide = random.choice([100, 200, 450])
+    width = slide * random.choice([1, 2])
+    reader = QuerySpec(f"{source.name}r", "behind", source.streams, width, slide, reads=source.name)
+    read = tuple(replace(query, is_read=True) if query is source else query for query in queries)
+    return (*read, reader)
 
 
 def _with_fitting_strategy(stream: StreamSpec, queries: Sequence[QuerySpec]) -> StreamSpec:
@@ -504,7 +525,10 @@ def query_text(query: QuerySpec, streams: Mapping[str, StreamSpec]) -> str:
     order = "DESC(?score)" if query.descending else "ASC(?score)"
     limit = f"LIMIT {query.k}" + (f" OFFSET {query.offset}" if query.offset else "")
     head = f"PREFIX : <{NS}>\n"
-    if query.output != "RSTREAM":
+    if query.reads is not None:
+        window = f"FROM NAMED WINDOW :w ON :{query.reads} {unit}"
+        return head + f"SELECT ?row ?s {window} WHERE {{ WINDOW :w {{ ?row :s ?s }} }}"
+    if query.output != "RSTREAM" or query.is_read:
         head += f"REGISTER {query.output} :{query.name} AS "
     if query.kind in ("top", "elements"):
         score = f"{query.weight} * ?p"

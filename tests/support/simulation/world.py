@@ -331,12 +331,15 @@ class World(Silent):
     def _register(self, spec: QuerySpec) -> None:
         assert self._engine is not None
         text = query_text(spec, {each.name: each for each in self.scenario.streams})
-        bound = _bound(text, spec.name, self._catalog_text, str(self._folder))
         sinks = [self._sink(f"canonical:{self._folder}/out/lines")]
         if spec.kind != "pairs":
             sinks.append(self._sink(f"csv:{self._folder}/out/tables"))
         if spec.fails:
             sinks.append(FailingSink(3))
+        if spec.reads is not None:
+            self._queries[spec.name] = self._engine.register(text, name=spec.name, sinks=sinks)
+            return
+        bound = _bound(text, spec.name, self._catalog_text, str(self._folder))
         self._queries[spec.name] = self._engine.run(bound, sinks=sinks)
 
     def _sink(self, kind: str) -> FaultySink:

@@ -238,3 +238,11 @@ def test_run_takes_queries_in_any_order(
     assert run("run", *options, reader, source) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {each["query"] for each in answers} == {"reader", "http://example.org/a"}
+
+
+def test_the_example_reads_the_query_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = ROOT / "examples" / "social_media"
+    files = [folder / "lasting.rspql", folder / "query.rspql"]
+    assert run("check", *files, "--catalog", folder / "catalog.toml") == 0
+    read = "<http://example.org/social#TopkUsersToContact>"
+    assert f"lasting.rspql: ok; reads the answers of {read}" in capsys.readouterr().out
