@@ -42,6 +42,7 @@ class JobMaker:
             keeps_bad=self._side_outputs.has_bad,
             keeps_records=self._side_outputs.has_records,
             order=self._arrival_order(watermark_ms),
+            queries=tuple(name for slot in self._slots for name in slot.evaluation.names),
         )
 
     def latest_ms(self) -> int | None:

@@ -56,7 +56,7 @@ class ForeignCarrier(SparkCarrier):
         job = self._consumer.job()
         started = time.perf_counter()
         self._check_state()
-        with self._sent(OnRows(job)) as work:
+        with self._sent(OnRows(job), job) as work:
             # One action, so that the source is read but once.
             parts = parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
         return planned, parts, time.perf_counter() - started

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = "spark.job.description"
 _ROWS = "numOutputRows"
+_SHOWN = 3
+"""Number of queries that a job's description names."""
 
 
 def free_name(spark: SparkSession, stream: str) -> str:
@@ -26,6 +28,19 @@ def free_name(spark: SparkSession, stream: str) -> str:
 def query_named(spark: SparkSession, name: str) -> StreamingQuery | None:
     """Return the active query of a name, which may have begun before its starter knows it."""
     return next((query for query in spark.streams.active if query.name == name), None)
+
+
+def purpose(stream: str, batch: int, queries: Sequence[str]) -> str:
+    """Return the description of the work on a batch.
+
+    >>> purpose("urn:s", 3, ["top", "sums"])
+    '<urn:s>, batch 3: top, sums'
+    >>> purpose("urn:s", 3, ["a", "b", "c", "d", "e"])
+    '<urn:s>, batch 3: a, b, c and 2 more'
+    """
+    shown, others = list(queries[:_SHOWN]), len(queries) - _SHOWN
+    more = f" and {others} more" if others > 0 else ""
+    return f"<{stream}>, batch {batch}" + (f": {', '.join(shown)}{more}" if shown else "")
 
 
 @contextmanager

@@ -33,7 +33,14 @@ from acquatop.runtime.sources import (
     source_options,
     status_of,
 )
-from acquatop.runtime.spark_view import described, free_name, note_rows, query_named, rows_in
+from acquatop.runtime.spark_view import (
+    described,
+    free_name,
+    note_rows,
+    purpose,
+    query_named,
+    rows_in,
+)
 from acquatop.runtime.taker import Taker
 from connectors.divisible import Divisible
 from connectors.ending_source import ending
@@ -412,7 +419,7 @@ class SparkCarrier:
         tasks = context.parallelize(partitions, len(partitions))
         share = None if most is None else most // len(partitions)
         in_executors = InExecutors(self._stream, work.job, share)
-        with self._sent(in_executors, work.values) as sent:
+        with self._sent(in_executors, work.job, work.values) as sent:
             return tasks.mapPartitions(sent).collect()
 
     def _note_rows(self, rows: int) -> None:
@@ -420,15 +427,15 @@ class SparkCarrier:
         note_rows(self._query or query_named(self._spark, self._name), rows)
 
     @contextmanager
-    def _sent(self, work: Work, values: SentValues | None = None) -> Iterator[Work]:
+    def _sent(self, work: Work, job: Job, values: SentValues | None = None) -> Iterator[Work]:
         """Yield work in the form in which it is sent; the job on it ends within the context."""
-        with self._at_work(), self._publications.sent(work, values) as sent:
+        with self._at_work(job), self._publications.sent(work, values) as sent:
             yield Unpacking(sent)
 
     @contextmanager
-    def _at_work(self) -> Iterator[None]:
+    def _at_work(self, job: Job) -> Iterator[None]:
         """See to it that a job is named, that it ends, and that it is said why it has failed."""
-        what = f"<{self._stream.iri}>, batch {self._last + 1}"
+        what = purpose(self._stream.iri, self._last + 1, job.queries)
         with (
             said_by_spark(self._session, self._stream),
             ended_if_lost(self._spark),

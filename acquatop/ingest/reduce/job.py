@@ -28,7 +28,7 @@ class Job:
     Records later than ``latest_ms`` are bad. With ``late``, records that are too late for a window
     are looked for. With ``order``, a partition is cut where its own records have made later ones
     late. With ``keeps_bad``, the rows that cannot be used are passed on; with
-    ``keeps_records``, all records.
+    ``keeps_records``, all records. ``queries`` names those that it is for.
     """
 
     mapping: RecordDecoder
@@ -38,6 +38,7 @@ class Job:
     keeps_bad: bool = False
     keeps_records: bool = False
     order: ArrivalOrder | None = None
+    queries: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
         """Yield a partition's part for each reducer, in their order; nothing if it is empty.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from acquatop import Engine
 from acquatop.catalog.catalog import Catalog
+from acquatop.runtime import stream_carrier
 from acquatop.runtime.spark_view import described, free_name
 from tests.support.waiting import until
 
@@ -74,7 +75,25 @@ def run(folder: Path, place: str, spark: SparkSession) -> None:
     text = CATALOG.format(folder=folder, place=place)
     catalog = Catalog.parse(text, file=folder / "catalog.toml", variables={})
     with Engine(catalog, spark=spark, until_end=True) as engine:
-        assert list(engine.register(QUERY))
+        assert list(engine.register(QUERY, name="most"))
+
+
+def test_jobs_name_stream_batch_and_queries(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def noted(session: SparkSession, text: str) -> AbstractContextManager[None]:
+        said.append(text)
+        return described(session, text)
+
+    monkeypatch.setattr(stream_carrier, "described", noted)
+    run(tmp_path, "executors", spark)
+    # A batch whose Python was too slow is done again.
+    assert list(dict.fromkeys(said)) == [
+        f"<http://example.org/s>, batch {number}: most" for number in range(len(set(said)))
+    ]
+    assert len(said) > 3
 
 
 @pytest.mark.parametrize("place", ["driver", "executors"])
