@@ -11,9 +11,13 @@ import numpy as np
 
 from acquatop.answer.render import Bindings
 from acquatop.query.shown_rows import RankedSolution, ShownRows
-from acquatop.topk.contract import Top
+from acquatop.query.tie_breaking import within_first
+from acquatop.topk.contract import Rows, Top
+from rspql import ast
 from rspql.plan import TopKPlan
 
+_FEW = 4
+"""Number of solutions for each one wanted up to which the engine orders all that tie."""
 _GROWTH = 4
 """Factor by which more solutions are looked at until enough of them are distinct."""
 
@@ -23,6 +27,9 @@ class Unlimited(Protocol):
 
     def best(self, window: int, count: int) -> Top:
         """Return the best ``count`` of a window, and all that tie with the last of them."""
+
+    def column(self, rows: Rows, name: str) -> Sequence[str] | None:
+        """Return the terms of a variable as they came; None if they are not at hand."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,28 @@ class Finishing:
         count = self._wanted
         while True:
             top = ranking.best(window, count)
+            if len(top) > _FEW * count:
+                top = self._narrowed(ranking, top)
             found = self._results(top, solutions_of(top), at_ms)
             if len(found.top) >= self._wanted or len(top) < count:
                 return found
             count = max(len(top), count) * _GROWTH
+
+    def _narrowed(self, ranking: Unlimited, top: Top) -> Top:
+        """Leave out some of those that tie by the score if the next key puts them behind enough."""
+        keys = self._finish.keys
+        if self.is_distinct or not keys or not isinstance(keys[0].expression, ast.Variable):
+            return top
+        tied = np.flatnonzero(top.merits == top.merits[-1])
+        texts = ranking.column(top.rows.take(tied), keys[0].expression.name)
+        if texts is None:
+            return top
+        count = self._wanted - (len(top) - len(tied))
+        first = within_first(texts, count, descending=keys[0].descending)
+        if first is None:
+            return top
+        at = np.concatenate((np.arange(len(top) - len(tied)), tied[first]))
+        return replace(top, rows=top.rows.take(at), merits=top.merits[at])
 
     def _results(self, top: Top, solutions: Sequence[RankedSolution], at_ms: int) -> Finished:
         """Return the first of some solutions, in order, and each row once if it is distinct."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -127,6 +127,11 @@ class AggregateRanking:
         if window > self._content.uncertain_until:
             return Top(window, rows, merits)
         return Top(window, rows, merits, Certainty.APPROXIMATE, _LATE, math.inf)
+
+    def column(self, rows: Rows, name: str) -> Sequence[str] | None:
+        """Return the terms of the variable that solutions are grouped by, if it is one."""
+        terms: list[str] = rows.keys.tolist()
+        return terms if self._keys == (name,) else None
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the terms of one of the best: its keys and its aggregates."""

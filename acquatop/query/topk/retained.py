@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneSummary
 from acquatop.query.topk.ranking import TopKN
-from acquatop.topk.contract import FloatArray, Top
+from acquatop.topk.contract import FloatArray, Rows, Top
 from acquatop.topk.retained import Retained
 
 
@@ -23,6 +23,13 @@ class RetainedTopKN(TopKN[Retained]):
     def best(self, window: int, count: int) -> Top:
         """Return the best ``count`` of a window, and all that tie with the last of them."""
         return self.list.best(window, count)
+
+    def column(self, rows: Rows, name: str) -> Sequence[str] | None:
+        """Return the terms of a variable of the stream."""
+        if name not in self._terms:
+            return None
+        terms: list[str] = rows.carried[self._terms.index(name)].tolist()
+        return terms
 
     def _add(self, pane: Pane, solutions: pa.Table, parts: tuple[FloatArray, ...]) -> None:
         arrivals = self._rows(solutions, parts, np.arange(len(solutions)))
