@@ -83,7 +83,9 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
         "windows": [
             {
                 **window,
-                "pattern": pattern_text(plan.stream_pattern),
+                "pattern": pattern_text(plan.stream_pattern)
+                if plan.stream_group is None
+                else inside_text(plan.stream_group),
                 "filters": [expression_text(each) for each in plan.stream_filters],
                 "aggregate": _aggregate(plan.aggregate) if plan.aggregate else None,
             }

@@ -231,7 +231,9 @@ class TopKPlan:
     the slower plan, valid for values of any kind. ``in_digits`` is the slower plan with the same
     arithmetic, valid if the stream's values in the score and the filters are numbers. ``computed``
     are the columns besides the score that an engine computes for the rows of an answer. With a
-    ``finish``, more than the best k by the score may be needed.
+    ``finish``, more than the best k by the score may be needed. If the window's pattern is more
+    than a star, ``stream_group`` is all of it, about one subject, and ``stream_pattern`` has the
+    triple patterns in it.
     """
 
     name: str | None
@@ -251,6 +253,7 @@ class TopKPlan:
     in_digits: WindowedPlan
     computed: tuple[Assignment, ...] = ()
     finish: Finish | None = None
+    stream_group: Group | None = None
 
 
 Plan = TopKPlan | WindowedPlan

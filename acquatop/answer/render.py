@@ -44,6 +44,7 @@ class Rendering:
 
         ``ratios`` are those of its decimals whose terms may be cut off.
         """
+        terms = {name: term for name, term in terms.items() if term}  # others are unbound
         shown = {name: self._term(name, terms, score, ratios) for name in self._plan.projection}
         return {name: term for name, term in shown.items() if term is not None}
 

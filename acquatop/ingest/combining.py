@@ -16,7 +16,7 @@ from acquatop.ingest.match import GONE, IDENTITY, Found, Matcher, terms_of
 from acquatop.ingest.star_join import StarSolutions
 from connectors.coded import plain
 from connectors.contract import RecordDecoder
-from connectors.mapping import BAD, SUBJECT, TIME, FieldMapping
+from connectors.mapping import BAD, SUBJECT, TIME
 from rspql import ast
 from rspql.plan import TopKPlan
 
@@ -108,10 +108,3 @@ class _ValuesMatcher(Matcher):
 
     def _column(self, triple: ast.TriplePattern) -> str:
         return self._columns[triple]
-
-
-def matcher_of(plan: TopKPlan, mapping: RecordDecoder, *, arrivals: str) -> Matcher:
-    """Return the matcher of a plan's pattern on a stream's records."""
-    has_own_subjects = isinstance(mapping, FieldMapping) and not mapping.subject.field
-    combines = arrivals == "all" and len(set(plan.stream_pattern)) > 1 and not has_own_subjects
-    return (CombiningMatcher if combines else Matcher)(plan, mapping, arrivals=arrivals)

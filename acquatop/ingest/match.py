@@ -70,6 +70,8 @@ class Matcher:
 
     combines = False
     """True if several records may make a solution together."""
+    retracts = False
+    """True if what is said later may take a solution away."""
 
     def __init__(self, plan: TopKPlan, mapping: RecordDecoder, *, arrivals: str) -> None:
         self._mapping = mapping
@@ -182,10 +184,7 @@ class Matcher:
     def _differing(self, key: str) -> str | None:
         """Return what a key is if equal values of it may be different terms."""
         about = self._property(key)
-        if isinstance(about, TermProperty) and about.constant is None:
-            return None if about.objects.can_be_keys else self._words(key)
-        is_floating = about is not None and DATATYPES[about.datatype] == pa.float64()
-        return self._words(key) if is_floating else None
+        return self._words(key) if about is not None and may_differ(about) else None
 
     def _words(self, variable: str) -> str:
         """Return what the stream has in a variable, for a message."""
@@ -280,6 +279,16 @@ class Matcher:
         if self._aggregate is not None and self._aggregate.is_distinct:
             return self._aggregate.identity
         return self._variables
+
+    @property
+    def identified_by_subject(self) -> bool:
+        """True if the subject column tells solutions apart, otherwise all terms do."""
+        return self._arrivals != "all"
+
+    @property
+    def may_be_several(self) -> bool:
+        """True if a record may have several solutions."""
+        return False
 
     @property
     def arrivals(self) -> str:
@@ -414,6 +423,19 @@ class Matcher:
         triple = self._triple(variable)
         return terms_of(records.column(self._column(triple)), self._datatype(triple))
 
+    def _coded_terms(self, variable: str, records: pa.RecordBatch) -> pa.DictionaryArray:
+        """Return the values that a variable is bound to as terms, each distinct one made once."""
+        if self.is_subject(variable):
+            return distinct(records.column(SUBJECT))
+        triple = self._triple(variable)
+        each = distinct(records.column(self._column(triple)))
+        terms = terms_of(each.dictionary, self._datatype(triple))
+        return pa.DictionaryArray.from_arrays(each.indices, terms)
+
+    def keys_in(self, records: pa.RecordBatch) -> pa.Array:
+        """Return the keys that the solutions of records can have."""
+        return self.find(records).keys.unique()
+
     def _triple(self, variable: str) -> ast.TriplePattern:
         """Return the first pattern with a variable as its object."""
         return next(each for each in self._pattern if each.object == ast.Variable(variable))
@@ -475,7 +497,7 @@ class Found:
     @property
     def identities(self) -> pa.StringArray:
         """Text by which each solution is known: its subject, or all its terms."""
-        if self._matcher.arrivals != "all":
+        if self._matcher.identified_by_subject:
             return self.subjects
         return pc.binary_join_element_wise(*map(self.terms, self._matcher._identity()), " ")
 
@@ -494,16 +516,8 @@ class Found:
         names = self._matcher._keys
         if not names:
             return distinct(self._records.column(SUBJECT))
-        columns = list(map(self._distinct_terms, names))
+        columns = [self._matcher._coded_terms(name, self._records) for name in names]
         return columns[0] if len(columns) == 1 else joined_keys(columns)
-
-    def _distinct_terms(self, variable: str) -> pa.DictionaryArray:
-        if self._matcher.is_subject(variable):
-            return distinct(self._records.column(SUBJECT))
-        datatype = self._matcher.datatype(variable)
-        assert datatype is not None, "what is not the subject is an object"
-        each = distinct(self._matcher._values(variable, self._records))
-        return pa.DictionaryArray.from_arrays(each.indices, terms_of(each.dictionary, datatype))
 
     @property
     def key_terms(self) -> pa.Array:
@@ -555,6 +569,13 @@ def predicate_of(triple: ast.TriplePattern) -> str:
 def _aggregated(aggregate: Aggregation) -> tuple[str, ...]:
     """Return the variables whose numbers are aggregated, each once."""
     return tuple(dict.fromkeys(column.of for column in aggregate.columns if column.of is not None))
+
+
+def may_differ(about: Property) -> bool:
+    """Return True if equal objects of a property may be different terms."""
+    if isinstance(about, TermProperty) and about.constant is None:
+        return not about.objects.can_be_keys
+    return bool(DATATYPES[about.datatype] == pa.float64())
 
 
 def unknown_predicate(predicate: ast.Iri, mapping: RecordDecoder) -> list[Diagnostic]:

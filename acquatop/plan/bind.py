@@ -12,8 +12,8 @@ from acquatop.catalog.functions import function_problems, with_declared
 from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.remotes import SparqlSource
 from acquatop.catalog.vocabulary import Strategy
-from acquatop.ingest.combining import matcher_of
 from acquatop.ingest.match import Matcher, unknown_predicate
+from acquatop.ingest.matchers import matcher_of
 from acquatop.plan.reading_order import circle
 from acquatop.plan.remote_query import star_of
 from acquatop.plan.strategy import Choice, HintError, Workload, choose
@@ -71,7 +71,7 @@ class BoundQuery:
         workload = Workload(
             (TopKRequest(self.windows, self.plan.k + self.plan.offset),),
             changes=self.service is not None,
-            recurring=self.stream.arrivals == "latest",
+            recurring=self.stream.arrivals == "latest" or self.matcher.retracts,
             may_retain=exact,
             may_approximate=not exact,
         )
@@ -155,7 +155,8 @@ class BoundQuery:
 
         A ``hint`` replaces the one that the catalog asks for.
         """
-        if self.plan.aggregate is not None or self.retains or self.stream.arrivals != "distinct":
+        is_distinct = self.stream.arrivals == "distinct" and not self.matcher.may_be_several
+        if self.plan.aggregate is not None or self.retains or not is_distinct:
             return self.structure
         workload = Workload(
             (TopKRequest(self.windows, self.plan.k + self.plan.offset),), counts=True
@@ -389,7 +390,7 @@ def _has_numbers(plan: TopKPlan, catalog: Catalog) -> bool:
     stream = catalog.streams.get(plan.window.stream.value)
     if stream is None:
         return False
-    return Matcher(plan, stream.mapping, arrivals=stream.arrivals).has_numbers
+    return matcher_of(plan, stream.mapping, arrivals=stream.arrivals).has_numbers
 
 
 def bind_windowed(

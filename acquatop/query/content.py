@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.combining import CombiningMatcher
 from acquatop.ingest.panes import Pane, PaneBuffer
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.pane_best import PaneRequest
 from acquatop.ingest.reduce.pane_pruning import PanePruning, PrunableTable
 from acquatop.ingest.reduce.solutions import Solutions, left_out_of, solutions_in
 from acquatop.plan.bind import BoundQuery
-from acquatop.query.combined_records import CombinedRecords
+from acquatop.query.combined import combined_of
 from acquatop.query.ranking import TopKOperator
 from acquatop.topk.contract import IntArray
 from connectors.mapping import TIME
@@ -115,11 +114,7 @@ class Buffered:
         self._requests: dict[str, PaneRequest] = {}
         self._numbers = bound.plan.score.stream_variables
         self._panes = PaneBuffer(bound.windows)
-        self._combined = (
-            CombinedRecords(bound.matcher, bound.windows)
-            if isinstance(bound.matcher, CombiningMatcher)
-            else None
-        )
+        self._combined = combined_of(bound)
         self._room = _THINNED_FROM
 
     def enrol(self, bound: BoundQuery) -> TopKOperator:
@@ -173,11 +168,16 @@ class Buffered:
 
     def complete(self, window: int) -> None:
         """Pass on the panes that end by the window's close."""
+        if self._combined is not None:
+            self._pass_on(self._combined.changes(window))
         for pane in self._panes.take_until(self._windows.bounds(window)[1]):
-            for each in (pane,) if self._combined is None else self._combined.solutions(pane):
-                self._content.add_pane(each)
-                for follower in self._followers:
-                    follower.add_pane(each)
+            self._pass_on((pane,) if self._combined is None else self._combined.solutions(pane))
+
+    def _pass_on(self, panes: Iterable[Pane]) -> None:
+        for pane in panes:
+            self._content.add_pane(pane)
+            for follower in self._followers:
+                follower.add_pane(pane)
 
     def values_changed(self) -> None:
         """Forward the call."""
@@ -186,7 +186,7 @@ class Buffered:
     def open_from(self, window: int) -> None:
         """Release earlier records, and pass it on."""
         if self._combined is not None:
-            self._combined.close_before(window)
+            self._combined.open_from(window)
         self._content.open_from(window)
 
     def snapshot(self) -> dict[str, bytes]:

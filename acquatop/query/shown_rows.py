@@ -141,7 +141,8 @@ class _Computed:
                     self._rendering.score_term(solution.terms, solution.score, solution.ratios)
                 )
             else:
-                yield to_ast(solution.terms[name]) if name in solution.terms else None
+                term = solution.terms.get(name)
+                yield to_ast(term) if term else None
 
 
 def _integer(number: int) -> ast.Literal:

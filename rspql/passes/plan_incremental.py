@@ -15,10 +15,11 @@ from rspql.passes.plan_windowed import VOLATILE, expander
 from rspql.passes.push_filters import PushedFilters, push_filters
 from rspql.passes.read_stream import StreamPart, read_stream
 from rspql.passes.recognise_topk import Ranking, last_binds, written_out
+from rspql.passes.record_pattern import as_evaluated, check_bound, with_binds
 from rspql.passes.split_sources import Sources
 from rspql.passes.stream_filters import check_stream_filters
 from rspql.plan import Aggregation, PlannedService, Score, TopKPlan, WindowedPlan
-from rspql.scope import Names, certain, selected, used_in, variables_of, visible
+from rspql.scope import Names, certain, selected, used_in, visible
 from rspql.scoring import (
     EVERYTHING,
     FunctionRegistry,
@@ -51,6 +52,8 @@ def plan_incremental(
     _check_clauses(query, ranking)
     element, service, filters = _parts(query)
     part = read_stream(element)
+    if part.group is not None and ranking.expression is not None:
+        ranking = replace(ranking, expression=with_binds(ranking.expression, part.group))
     _check_scopes(query, element, part)
     remote = visible(service.group) if service else {}
     join = tuple(name for name in part.bound if name in remote)
@@ -62,12 +65,14 @@ def plan_incremental(
     if part.aggregate or not service:
         _check_numeric(ranking, functions)
     score = _score(ranking, pushed, part, remote, functions, found)
+    if part.group is not None and part.aggregate is None:
+        check_bound(part.group, join, pushed.joined, score.expression)
     return TopKPlan(
         name=windowed.name,
         output=windowed.output,
         window=next(each for each in sources.windows if each.name == part.window),
         stream_pattern=part.pattern,
-        stream_variables=tuple(variables_of(part.pattern)),
+        stream_variables=tuple(part.solved),
         stream_filters=pushed.stream,
         aggregate=part.aggregate,
         service=_asked(service, pushed.remote, functions) if service else None,
@@ -80,6 +85,7 @@ def plan_incremental(
         in_digits=windowed,
         computed=computed_columns(query, score.variable, functions, ranking.more_keys),
         finish=finish(query, ranking, part, remote, functions),
+        stream_group=None if part.group is None else as_evaluated(part.group, functions),
     )
 
 
@@ -161,7 +167,7 @@ def _pushed(part: StreamPart, filters: list[ast.Expression], remote: Names) -> P
     on_arrival = part.bound if part.aggregate is None else dict.fromkeys(part.aggregate.keys)
     _check_decidable([*filters, *part.filters, *part.later])
     pushed = push_filters([*filters, *part.later], on_arrival, remote)
-    inside = push_filters(part.filters, variables_of(part.pattern), {})
+    inside = push_filters(part.filters, part.solved, {})
     return replace(pushed, stream=pushed.stream + inside.stream)
 
 

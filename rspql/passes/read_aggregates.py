@@ -66,7 +66,7 @@ def _keys(query: ast.Query, pattern: Names) -> tuple[ast.Variable, ...]:
             raise NotIncremental("it groups by an expression", key)
         if key.name not in pattern:
             raise NotIncremental(
-                f"nothing in the WINDOW binds ?{key.name}, which it groups by", key
+                f"nothing in the WINDOW always binds ?{key.name}, which it groups by", key
             )
         keys += [] if key in keys else [key]
     return tuple(keys)
@@ -154,7 +154,7 @@ class _Columns:
             )
         if of is not None and of.name not in self._pattern:
             raise NotIncremental(
-                f"nothing in the WINDOW binds ?{of.name}, which {function} is of", aggregate
+                f"nothing in the WINDOW always binds ?{of.name}, which {function} is of", aggregate
             )
         # Every solution of a star binds all its variables, so counting one of them is counting
         # solutions.

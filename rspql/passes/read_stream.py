@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from rspql import ast
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.read_aggregates import read_aggregates
+from rspql.passes.record_pattern import check_record_pattern, is_star
 from rspql.plan import Aggregation
-from rspql.scope import Names, used_in, variables_of
+from rspql.scope import Names, certain, used_in, variables_of, visible
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,8 @@ class StreamPart:
     """The part of a query that is computed from its stream.
 
     ``filters`` need only variables of the pattern. ``later`` are conditions on aggregates, of
-    HAVING or of filters in the WINDOW; empty if there is no aggregate.
+    HAVING or of filters in the WINDOW; empty if there is no aggregate. If the pattern
+    is more than a star, ``group`` is all of it but the filters.
     """
 
     window: ast.Iri
@@ -25,12 +27,18 @@ class StreamPart:
     filters: tuple[ast.Expression, ...]
     aggregate: Aggregation | None = None
     later: tuple[ast.Expression, ...] = ()
+    group: ast.Group | None = None
+
+    @property
+    def solved(self) -> Names:
+        """The variables of a solution of the pattern."""
+        return variables_of(self.pattern) if self.group is None else visible(self.group)
 
     @property
     def bound(self) -> Names:
         """The variables that the rest of the query sees."""
         if self.aggregate is None:
-            return variables_of(self.pattern)
+            return self.solved
         return dict.fromkeys(
             (*self.aggregate.keys, *(column.variable for column in self.aggregate.columns))
         )
@@ -78,28 +86,18 @@ def _around_window(sub: ast.SubSelect) -> tuple[ast.Iri | ast.Variable, tuple[as
     return windows[0].window, (*windows[0].group.elements, *beside)
 
 
-def _plain(window: ast.Iri | ast.Variable, elements: Iterable[ast.Pattern]) -> StreamPart:
-    """Return a star of triple patterns and its filters, which may use only its variables."""
+def _plain(window: ast.Iri | ast.Variable, elements: tuple[ast.Pattern, ...]) -> StreamPart:
+    """Return patterns about one subject and their filters, which may use only its variables."""
     assert isinstance(window, ast.Iri), "normalise leaves no other"
-    triples: list[ast.TriplePattern] = []
-    for element in elements:
-        if isinstance(element, ast.TriplePattern):
-            _check_triple(element)
-            triples.append(element)
-        elif isinstance(element, ast.SubSelect):
-            raise NotIncremental("a sub-query stands within another", element)
-        elif not isinstance(element, ast.Filter):
-            raise NotIncremental("there is more than triples and filters in the WINDOW", element)
+    beside = tuple(each for each in elements if isinstance(each, ast.Filter) and is_star([each]))
+    group = ast.Group(tuple(each for each in elements if each not in beside))
+    triples = tuple(each for each in ast.walk(group) if isinstance(each, ast.TriplePattern))
     if not triples:
         raise NotIncremental("there is no triple pattern in the WINDOW", window)
-    return StreamPart(window, tuple(triples), _filters(elements, variables_of(triples)))
-
-
-def _check_triple(triple: ast.TriplePattern) -> None:
-    if not isinstance(triple.predicate, ast.Iri):
-        raise NotIncremental("a predicate in the WINDOW is not an IRI", triple.predicate)
-    if isinstance(triple.subject, ast.BlankNode) or isinstance(triple.object, ast.BlankNode):
-        raise NotIncremental("there is a blank node in the WINDOW", triple)
+    if is_star(elements):
+        return StreamPart(window, triples, _filters(beside, variables_of(triples)))
+    check_record_pattern(group)
+    return StreamPart(window, triples, _filters(beside, visible(group)), group=group)
 
 
 def _filters(elements: Iterable[ast.Pattern], bound: Names) -> tuple[ast.Expression, ...]:
@@ -115,5 +113,6 @@ def _aggregated(
 ) -> StreamPart:
     """Return the star in a sub-query, with the aggregates that the sub-query computes of it."""
     part = _plain(window, tuple(elements))
-    aggregation, having = read_aggregates(sub.query, variables_of(part.pattern))
+    always = variables_of(part.pattern) if part.group is None else certain(part.group)
+    aggregation, having = read_aggregates(sub.query, always)
     return replace(part, aggregate=aggregation, later=having)

@@ -276,7 +276,5 @@ def _replace(path: Path, text: str) -> None:
 def _keys(matcher: Matcher, table: pa.Table) -> set[str]:
     """Return the join keys of a batch's good records."""
     good = table.filter(pc.is_null(table.column(BAD)))
-    found = {
-        key for batch in good.to_batches() for key in matcher.find(batch).keys.unique().to_pylist()
-    }
+    found = {key for batch in good.to_batches() for key in matcher.keys_in(batch).to_pylist()}
     return found - {None}

@@ -295,7 +295,7 @@ def _notes(trace: Trace) -> dict[str, int]:
     windows, times = trace.bound.windows, trace.times
     closes = np.array([windows.bounds(window)[1] for window in trace.windows()])
     begins = np.searchsorted(times, closes - windows.width_ms, side="right")
-    keys = set(trace.bound.matcher.find(trace.records).keys.unique().to_pylist()) - {None}
+    keys = set(trace.bound.matcher.keys_in(trace.records).to_pylist()) - {None}
     firsts = dict(zip(trace.history.keys, trace.history.first_times().tolist(), strict=True))
     return {
         "windows without events": int(

@@ -153,7 +153,7 @@ class AggregateStore:
 
         Open windows with an older one hold it, too.
         """
-        if len(self._arrived) < 2:
+        if not self._arrived or (len(self._arrived) == 1 and not self._is_distinct):
             return self._arrived
         together = _Arrivals(
             HashedIdentities(

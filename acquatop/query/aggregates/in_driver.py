@@ -32,7 +32,7 @@ class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
     def __init__(
         self, bound: BoundQuery, store: ReplicaStore | None, hashes: IdentityHash | None
     ) -> None:
-        latest_only = bound.arrivals == "latest"
+        latest_only = bound.arrivals == "latest" or bound.matcher.retracts
         assert bound.plan.aggregate is not None
         content = AggregateStore(
             aggregate_columns(bound),

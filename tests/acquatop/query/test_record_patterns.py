@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import hypothesis
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bind import BoundQuery, BoundWindowed
+from acquatop.plan.check import check_query
 from tests.support.queries.record_patterns import World, assert_right
 
 STARS = (
@@ -98,6 +101,7 @@ def test_aggregates_of_stars_have_the_answers_of_sparql_if_all_arrivals_count(
 
 @settings(max_examples=40)
 @given(worlds, st.integers(0, 2**32), st.booleans())
+@example(World(1, STARS[0], "?n", events=9, subjects=1, richness=1.0, width=7, slide=1), 0, False)
 def test_stars_have_the_answers_of_sparql_if_all_arrivals_count(
     world: World, seed: int, restarts: bool
 ) -> None:
@@ -105,3 +109,104 @@ def test_stars_have_the_answers_of_sparql_if_all_arrivals_count(
     assert isinstance(bound, BoundQuery)
     rows = assert_right(world, bound, seed, restarts=restarts)
     hypothesis.event(f"rows: {min(rows, 1)}")
+
+
+GENERAL = (
+    ("?e :n ?n OPTIONAL { ?e :text ?t }", "?n"),
+    ("?e :n ?n OPTIONAL { ?e :text ?t FILTER(STRLEN(?t) > 4) }", "?n"),
+    ("?e :n ?n OPTIONAL { ?e :m ?m FILTER(?m > ?n) } OPTIONAL { ?e :by ?u ; :to ?v }", "?n"),
+    ('?e :n ?n OPTIONAL { ?e :text ?t } FILTER(!BOUND(?t) || ?t != "rain")', "?n"),
+    ("{ ?e :by ?u } UNION { ?e :to ?u } ?e :n ?n", "?n"),
+    ("{ ?e :n ?n } UNION { ?f :m ?n }", "2 * ?n"),
+    ("?e :n ?n MINUS { ?e a :Post }", "?n"),
+    ("?e :n ?n FILTER NOT EXISTS { ?e :to ?_u FILTER(?n > 1) }", "?n"),
+    ("?e :n ?n FILTER EXISTS { ?e :by ?_u ; :to ?_u }", "?n"),
+    ("?e :n ?n ; :by ?u VALUES ?u { :user\\/ann :user\\/bob }", "?n"),
+    ("?e :n ?n ; (:by|:to) ?u", "?n"),
+    ("?e :n ?n ; !(:by|:to) ?v", "?n"),
+    ("?e :n ?n . ?u ^:by ?e", "?n"),
+    ("[] :n ?n ; :text ?t", "?n"),
+    ("?e ?p ?v ; :n ?n", "?n"),
+    ("?e :n ?n ; :text ?t BIND(UCASE(?t) AS ?x) FILTER(STRLEN(?x) > 4)", "?n"),
+    ("?e :n ?n ; :m ?m BIND(?n + ?m AS ?x)", "2 * ?x"),
+    ("?e :text ?t ; :by ?u BIND(STRLEN(?t) AS ?x)", "?x"),
+)
+
+
+@settings(max_examples=80)
+@given(
+    worlds,
+    st.sampled_from(GENERAL),
+    st.sampled_from(OUTSIDE),
+    st.sampled_from(["all", "all", "latest", "distinct"]),
+    st.integers(0, 2**32),
+    st.booleans(),
+)
+def test_patterns_about_one_subject_are_answered_as_records_come(
+    world: World,
+    pattern: tuple[str, str],
+    outside: str,
+    arrivals: str,
+    seed: int,
+    restarts: bool,
+) -> None:
+    text, score = pattern
+    names = set(re.findall(r"\?\w+", outside))
+    outside = outside if names <= set(re.findall(r"\?\w+", text)) else ""
+    world = replace(world, pattern=text, score=score, outside=outside, arrivals=arrivals)
+    bound = world.bind()
+    if not isinstance(bound, BoundQuery):
+        assert arrivals == "latest"
+        assert "several solutions" in bound.reason.message
+        return
+    assert_right(world, bound, seed, restarts=restarts)
+
+
+GENERAL_AGGREGATES = (
+    "{ SELECT ?u (SUM(?n) AS ?s) "
+    "WHERE { { ?e :by ?u } UNION { ?e :to ?u } ?e :n ?n } GROUP BY ?u }",
+    "{ SELECT ?u (COUNT(*) AS ?s) WHERE { ?e :by ?u MINUS { ?e :to ?u } } GROUP BY ?u }",
+    "{ SELECT ?u (MAX(?n) AS ?s) WHERE { ?e :by ?u ; :n ?n OPTIONAL { ?e :m ?m } } GROUP BY ?u }",
+    "{ SELECT ?p (COUNT(?v) AS ?s) "
+    "WHERE { ?e ?p ?v FILTER NOT EXISTS { ?e a :Post } } GROUP BY ?p }",
+)
+
+
+@settings(max_examples=25)
+@given(
+    worlds,
+    st.sampled_from(GENERAL_AGGREGATES),
+    st.sampled_from(["all", "all", "distinct"]),
+    st.integers(0, 2**32),
+    st.booleans(),
+)
+def test_aggregates_of_patterns_about_one_subject(
+    world: World, pattern: str, arrivals: str, seed: int, restarts: bool
+) -> None:
+    shown = " ".join(pattern.split()[2:3]) + " ?s"
+    world = replace(world, pattern=pattern, shown=shown, score="2 * ?s", arrivals=arrivals)
+    bound = world.bind()
+    assert isinstance(bound, BoundQuery), bound.reason
+    assert_right(world, bound, seed, restarts=restarts)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("?e :by ?u . ?f :to ?u ; :n ?n", "must share their subject"),
+        ("?e :n ?n OPTIONAL { ?f :n ?n ; :m ?m }", "joins several records"),
+        ("?e :n ?n MINUS { ?f :n ?n }", "joins several records"),
+        ("OPTIONAL { ?e :m ?m } ?e :n ?n", "joins several records"),
+        ("?e :link/:n ?n", "a path of several steps"),
+        ("?e :n ?n FILTER EXISTS { ?f :m ?n }", "joins several records"),
+        ("?e :n ?n BIND(NOW() AS ?x)", "at the window's close"),
+        ("{ ?e :by ?u } UNION { ?f :to ?u } ?e :n ?n", "joins several records"),
+        ("?e :by ?u OPTIONAL { ?e :n ?n }", "?n may be unbound"),
+    ],
+)
+def test_it_is_said_why_a_pattern_needs_whole_windows(pattern: str, said: str) -> None:
+    bound = World(0, pattern, "2 * ?n").bind()
+    assert isinstance(bound, BoundWindowed)
+    analysis = check_query(World(0, pattern, "2 * ?n").text, catalog=World(0, "", "").catalog())
+    assert analysis.reason is not None
+    assert said in analysis.reason.message

@@ -76,8 +76,8 @@ class World:
 
     @property
     def selected(self) -> str:
-        """Variables to select: all that the pattern names, unless others are to be shown."""
-        names = dict.fromkeys(re.findall(r"\?\w+", self.pattern + self.outside))
+        """Variables to select: all that the pattern names without _, or others."""
+        names = dict.fromkeys(re.findall(r"\?[^\W_]\w*", self.pattern + self.outside))
         return self.shown or " ".join(names)
 
     @property

@@ -1,0 +1,394 @@
+"""Matching of any pattern that the records of one subject answer, by a SPARQL engine.
+
+The engine looks at a whole batch at once: a record, or all records of a subject, are a named graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property, reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acquatop.ingest.match import (
+    GONE,
+    IDENTITY,
+    Found,
+    Matcher,
+    may_differ,
+    terms_of,
+    unknown_predicate,
+)
+from acquatop.ingest.record_graphs import Bindings, PatternOverGraphs, RecordRows
+from acquatop.ingest.scoring import BoolArray
+from acquatop.ingest.stream_filter import StreamFilter
+from acquatop.ingest.term_filter import TermFilter
+from acquatop.topk.contract import IntArray
+from connectors.coded import distinct, plain
+from connectors.contract import RecordDecoder
+from connectors.mapping import BAD, SUBJECT, TIME, XSD_DOUBLE, Property
+from rspql import ast
+from rspql.diagnostics import Diagnostic
+from rspql.plan import TopKPlan
+from rspql.printer import base_text, inside_text
+from rspql.scope import certain
+from rspql.scoring import variables_in
+from rspql.term_conditions import term_condition
+
+_RETRACT = (ast.OptionalPattern, ast.MinusPattern, ast.Exists)
+"""Patterns whose solutions may go when more is said."""
+
+
+class GraphMatcher(Matcher):
+    """Matcher of a plan's group of patterns against each record by itself.
+
+    What it finds are solutions, several of a record or none. Each has an identity of its own. If
+    only the latest arrival counts, a record has one at most, known by its subject.
+    """
+
+    def __init__(self, plan: TopKPlan, mapping: RecordDecoder, *, arrivals: str) -> None:
+        super().__init__(plan, mapping, arrivals=arrivals)
+        assert plan.stream_group is not None
+        self._group = plan.stream_group
+        self._certain = certain(self._group)
+        self.retracts = any(isinstance(node, _RETRACT) for node in ast.walk(self._group))
+        """True if what is said later may take a solution away."""
+
+    @property
+    def identified_by_subject(self) -> bool:
+        """True: the subject column tells solutions apart."""
+        return True
+
+    @property
+    def may_be_several(self) -> bool:
+        """True if a record may have several solutions."""
+        return any(map(_multiplies, ast.walk(self._group)))
+
+    def check(self, found: list[Diagnostic]) -> None:
+        """Append diagnostics to ``found`` if this pattern cannot be matched against the records."""
+        for triple in self._pattern:
+            if isinstance(triple.predicate, ast.Iri):
+                found.extend(unknown_predicate(triple.predicate, self._mapping))
+        span = self._pattern[0].span
+        found += [Diagnostic("unsupported", message, span) for message in self._refused()]
+        if self._aggregate is None:
+            self._check_score(found)
+        else:
+            self._check_aggregated(self._aggregate, found)
+        self._check_filters(found)
+
+    def _refused(self) -> Iterator[str]:
+        """Yield what keeps the pattern from being matched, whatever the score."""
+        if self._arrivals == "latest" and self.may_be_several:
+            yield "a record may have several solutions, which a newer one would have to replace"
+        if self._aggregate is not None and self._aggregate.is_distinct:
+            yield "distinct values of more than a star of patterns are not kept apart"
+        for key in self._keys:
+            if what := self._uncomparable(key):
+                yield f"?{key} is {what}: equal values may differ as terms"
+        for name in self._numbers:
+            if name not in self._certain and self.datatype(name) == XSD_DOUBLE:
+                yield f"?{name} is a double that may be unbound, which a score cannot tell"
+
+    def _uncomparable(self, key: str) -> str | None:
+        """Return what a key is if equal values of it may be different terms."""
+        name = ast.Variable(key)
+        if any(_computes(node, name) for node in ast.walk(self._group)):
+            return "a computed value"
+        for triple in self._pattern:
+            if name in (triple.subject, triple.object):
+                for about in self._objects(triple, name):
+                    if about is not None and may_differ(about):
+                        return "no IRI, string or integer on the stream"
+        return None
+
+    @property
+    def signature(self) -> str:
+        """Text of the match: matchers with the same text find the same in the same records."""
+        return f"{super().signature} {self._group!r}"
+
+    def find(self, records: pa.RecordBatch) -> Found:
+        """Return the solutions of the records of a batch.
+
+        If only the latest arrival counts, a record without one is a row too, marked ``gone``.
+        """
+        good = records.filter(pc.is_null(records.column(BAD)))
+        found = self._engine.solutions(np.arange(len(good)), self._statements(good))
+        made = self._rows(good, found)
+        keeps = self._keeps(made)
+        if self._arrivals != "latest":
+            return Found(self, made.filter(pa.array(keeps)), np.zeros(keeps.sum(), dtype=np.bool_))
+        others = np.setdiff1d(np.arange(len(good)), found.graphs[keeps])
+        nothing = [[""] * len(others)] * len(self._variables)
+        without = self._rows(good, Bindings(others, nothing))
+        together = pa.Table.from_batches([made.filter(pa.array(keeps)), without]).combine_chunks()
+        (rows,) = together.to_batches() or [without]
+        return Found(self, rows, np.arange(len(rows)) >= keeps.sum())
+
+    def table(self, found: Found) -> pa.Table:
+        """Return found solutions as columns, before them what decides between equal times."""
+        table = super().table(found)
+        if self._arrivals == "latest":
+            for at in range(len(self._predicates)):
+                table = table.append_column(f"?{at}", found.columns.column(f"o{at}"))
+        return table
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns from which solutions are made."""
+        said = (
+            [f"o{at}" for at in range(len(self._predicates))] if self._arrivals == "latest" else []
+        )
+        return (TIME, SUBJECT, *map(_column, self._variables), *said)
+
+    def is_subject(self, variable: str) -> bool:
+        """Return False: all variables have columns of their own."""
+        return False
+
+    def _values(self, variable: str, records: pa.RecordBatch) -> pa.Array:
+        terms = records.column(_column(variable))
+        if not self._is_counted(variable):
+            return terms
+        type_, read = (
+            (pa.float64(), float) if self.datatype(variable) == XSD_DOUBLE else (pa.int64(), int)
+        )
+        texts = terms.to_pylist()
+        return pa.array([read(text.split('"')[1]) if text else None for text in texts], type_)
+
+    def _terms(self, variable: str, records: pa.RecordBatch) -> pa.Array:
+        return records.column(_column(variable))
+
+    def _coded_terms(self, variable: str, records: pa.RecordBatch) -> pa.DictionaryArray:
+        return distinct(records.column(_column(variable)))
+
+    def _property(self, variable: str) -> Property | None:
+        """Return the property of all patterns that bind a variable; None if there is none."""
+        name = ast.Variable(variable)
+        for node in ast.walk(self._group):
+            if isinstance(node, ast.Assignment) and node.variable == name:
+                return self._computed(node.expression)
+            if _computes(node, name):
+                return None
+        found = [
+            about
+            for each in self._pattern
+            if name in (each.subject, each.predicate, each.object)
+            for about in self._objects(each, name)
+        ]
+        datatypes = {None if each is None else each.datatype for each in found}
+        return found[0] if len(datatypes) == 1 else None
+
+    def _objects(self, triple: ast.TriplePattern, name: ast.Variable) -> Sequence[Property | None]:
+        """Return the properties whose objects a pattern binds a variable to; None for others."""
+        known = self._mapping.properties
+        match triple.predicate:
+            case ast.Iri(iri) if triple.subject != name:
+                return [known.get(iri)]
+            case ast.AlternativePath(paths) if triple.subject != name:
+                return [known.get(each.value) for each in paths if isinstance(each, ast.Iri)]
+            case ast.InversePath(ast.Iri(iri)) if triple.object != name:
+                return [known.get(iri)]
+            case ast.Variable() | ast.NegatedPath() if triple.object == name:
+                return list(known.values())
+            case _:
+                return [None]
+
+    def _computed(self, expression: ast.Expression) -> Property | None:
+        """Return the kind of a computed value, if each solution has one of it."""
+        match expression:
+            case ast.Call("strlen", (ast.Variable(name),)) if name in self._certain:
+                is_text = self.datatype(name) == ast.XSD + "string"
+                return Property("", ast.XSD + "integer") if is_text else None
+            case _:
+                return None
+
+    def _words(self, variable: str) -> str:
+        if self._property(variable) is not None:
+            return super()._words(variable)
+        return "a computed value, or a subject"
+
+    def _is_numeric(self, condition: ast.Expression) -> bool:
+        names = variables_in(condition)
+        return all(name in self._certain for name in names) and super()._is_numeric(condition)
+
+    # The engine -----------------------------------------------------------------------------------
+
+    def _filters(self) -> list[StreamFilter | TermFilter]:
+        if self._made is None:
+            some = filter(self._is_numeric, self._conditions)
+            self._made = [self._filter(each) for each in some]
+        return self._made
+
+    @cached_property
+    def _engine(self) -> PatternOverGraphs:
+        """Pattern with all filters that do not compute with numbers alone."""
+        others = [
+            ast.Filter(plain_condition)
+            for each in self._conditions
+            if not self._is_numeric(each)
+            and (plain_condition := term_condition(each, self._functions)) is not None
+        ]
+        group = ast.Group((*self._group.elements, *others))
+        base = ast.base_of(group)
+        prologue = "" if base is None else base_text(base)
+        return PatternOverGraphs(inside_text(group), prologue, self._variables)
+
+    @cached_property
+    def _predicates(self) -> Sequence[str]:
+        """Predicates that the pattern can need, in the mapping's order."""
+        named = {each.predicate for each in self._pattern}
+        if not all(isinstance(each, ast.Iri) for each in named):
+            return list(self._mapping.properties)
+        wanted = {each.value for each in named if isinstance(each, ast.Iri)}
+        return [each for each in self._mapping.properties if each in wanted]
+
+    def _statements(self, records: pa.RecordBatch) -> RecordRows:
+        return RecordRows(
+            plain(records.column(SUBJECT)),
+            self._predicates,
+            [
+                plain(terms_of(records.column(self._mapping.column(each)), about.datatype))
+                for each in self._predicates
+                for about in (self._mapping.properties[each],)
+            ],
+        )
+
+    def _rows(self, records: pa.RecordBatch, found: Bindings) -> pa.RecordBatch:
+        """Return solutions as rows, given the records that are their graphs."""
+        some = records.take(pa.array(found.graphs))
+        columns = self._solutions(plain(some.column(SUBJECT)), some.column(TIME), found)
+        if self._arrivals == "latest":
+            objects = self._statements(some).objects
+            columns |= {f"o{at}": each for at, each in enumerate(objects)}
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _solutions(
+        self, subjects: pa.Array, times: pa.Array, found: Bindings
+    ) -> dict[str, pa.Array]:
+        """Return the columns of solutions, given the subject and time of each."""
+        terms = [pa.array(each, pa.string()) for each in found.terms]
+        by_subject = self._arrivals == "latest"
+        return {
+            TIME: times,
+            SUBJECT: subjects if by_subject else _identities(subjects, terms),
+            **{_column(name): each for name, each in zip(self._variables, terms, strict=True)},
+        }
+
+    def _keeps(self, made: pa.RecordBatch) -> BoolArray:
+        """Return a mask of the solutions for which all filters hold."""
+        keeps = np.ones(len(made), dtype=np.bool_)
+        for each in self._filters():
+            keeps &= self._passes(each, made, keeps)
+        return keeps
+
+
+class CombiningGraphMatcher(GraphMatcher):
+    """Matcher of a plan's group against all that the records of a subject say, if all count.
+
+    What it finds are records that say anything that the pattern can need; :meth:`table` has a
+    column for each predicate.
+    """
+
+    combines = True
+
+    def find(self, records: pa.RecordBatch) -> Found:
+        """Return the records of a batch that the pattern can need."""
+        columns = [records.column(self._mapping.column(each)) for each in self._predicates]
+        some = reduce(pc.or_, map(pc.is_valid, columns))
+        found = records.filter(pc.and_(pc.is_null(records.column(BAD)), some))
+        return Found(self, found, np.zeros(len(found), dtype=np.bool_))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the records' columns from which solutions are made."""
+        return (TIME, SUBJECT, *map(self._mapping.column, self._predicates))
+
+    @property
+    def said(self) -> Sequence[str]:
+        """Names of the columns for the predicates."""
+        return [f"said{at}" for at in range(len(self._predicates))]
+
+    def table(self, found: Found) -> pa.Table:
+        """Return what found records say. The identity tells apart all that is said."""
+        records = found.columns
+        subjects, _, objects = self._statements(records)
+        texts = [pc.coalesce(each, "") for each in objects]
+        return pa.table(
+            {
+                TIME: records.column(TIME),
+                IDENTITY: pc.binary_join_element_wise(subjects, *texts, " "),
+                SUBJECT: subjects,
+                GONE: found.gone,
+                **dict(zip(self.said, objects, strict=True)),
+            }
+        )
+
+    def keys_in(self, records: pa.RecordBatch) -> pa.Array:
+        """Return the keys of the solutions that records have by themselves."""
+        return GraphMatcher.find(self, records).keys.unique()
+
+    def solutions(self, said: pa.Table, graphs: IntArray) -> pa.Table:
+        """Return the solutions of graphs of records as columns, sorted by identity.
+
+        ``graphs`` has the graph of each record, numbered from zero, ascending; the first of a graph
+        is its oldest, whose time is that of the solutions.
+        """
+        rows = RecordRows(
+            plain_column(said.column(SUBJECT)),
+            self._predicates,
+            [plain_column(said.column(name)) for name in self.said],
+        )
+        found = self._engine.solutions(graphs, rows)
+        firsts = pa.array(np.searchsorted(graphs, found.graphs))
+        times = plain_column(said.column(TIME)).take(firsts)
+        made = pa.RecordBatch.from_pydict(self._solutions(rows.subjects.take(firsts), times, found))
+        kept = made.filter(pa.array(self._keeps(made)))
+        solutions = super().table(Found(self, kept, np.zeros(len(kept), dtype=np.bool_)))
+        return solutions.take(pc.sort_indices(solutions.column(IDENTITY))).combine_chunks()
+
+
+def plain_column(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column's values in one piece, without a dictionary."""
+    whole = column.combine_chunks()
+    return plain(whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole)
+
+
+def _computes(node: ast.Node, variable: ast.Variable) -> bool:
+    """Return True if a part of a pattern gives a variable values that no triple has."""
+    if isinstance(node, ast.Assignment):
+        return node.variable == variable
+    return isinstance(node, ast.Values) and variable in node.variables
+
+
+def _column(variable: str) -> str:
+    return f"?{variable}"
+
+
+def _multiplies(node: ast.Node) -> bool:
+    """Return True for a part of a pattern that may give a record several solutions."""
+    match node:
+        case ast.UnionPattern():
+            return True
+        case ast.Values(_, rows):
+            return len(rows) > 1
+        case ast.TriplePattern(predicate=ast.Iri() | ast.InversePath()):
+            return False
+        case ast.TriplePattern():
+            return True
+        case _:
+            return False
+
+
+def _identities(subjects: pa.Array, terms: Sequence[pa.Array]) -> pa.Array:
+    """Return a text for each solution: its subject, its terms, and which of equal ones it is."""
+    texts = pc.binary_join_element_wise(subjects, *terms, " ") if terms else subjects
+    codes = np.asarray(texts.dictionary_encode().indices.to_numpy(), dtype=np.int64)
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], codes[order])
+    number = np.empty_like(codes)
+    number[order] = np.arange(len(codes)) - starts
+    if not number.any():
+        return texts
+    return pc.binary_join_element_wise(texts, pa.array(number).cast(pa.string()), " ")

@@ -1,0 +1,21 @@
+"""Choice of what makes solutions of several records of one subject."""
+
+from __future__ import annotations
+
+from acquatop.ingest.combining import CombiningMatcher
+from acquatop.ingest.graph_matcher import CombiningGraphMatcher
+from acquatop.plan.bind import BoundQuery
+from acquatop.query.combined_graphs import CombinedGraphs
+from acquatop.query.combined_records import CombinedRecords
+from acquatop.query.held_records import Combined
+
+
+def combined_of(bound: BoundQuery) -> Combined | None:
+    """Return the maker of a query's solutions; None if each record makes its own."""
+    match bound.matcher:
+        case CombiningMatcher() as matcher:
+            return CombinedRecords(matcher, bound.windows)
+        case CombiningGraphMatcher() as matcher:
+            return CombinedGraphs(matcher, bound.windows)
+        case _:
+            return None
