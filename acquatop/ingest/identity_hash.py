@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from acquatop.topk.contract import IntArray
 
@@ -26,7 +27,7 @@ _BLOCK = 4096
 """Number of texts hashed at once: so many fit into a processor's cache."""
 _WORD = 8
 _LANE = 128
-_HALF = np.uint64(32)
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], np.uint64)
 """Masks that keep 0 to 8 bytes of a word."""
 
@@ -73,26 +74,37 @@ class IdentityHash:
             # One word for the eight bytes from each byte on; nothing is copied.
             words = np.ndarray(len(bytes_) - _WORD + 1, "<u8", bytes_, strides=(1,))
             starts, lengths = bounds[:-1] - bounds[0], np.diff(bounds)
+            begin = _common_begin(texts)
             for start in range(0, len(texts), _BLOCK):
                 block = slice(start, start + _BLOCK)
-                heads[block], tails[block] = self._of_block(words, starts[block], lengths[block])
+                heads[block], tails[block] = self._of_block(
+                    words, starts[block], lengths[block], begin
+                )
             for at in np.flatnonzero(lengths > _LONG).tolist():
                 heads[at], tails[at] = self._of_long(texts[at].as_py())
         return heads.view(np.int64), tails.view(np.int64)
 
-    def _of_block(self, words: Words, starts: IntArray, lengths: IntArray) -> tuple[Words, Words]:
-        lengths = np.where(lengths > _LONG, 0, lengths)[:, None]
-        count = -(-int(lengths.max()) // _WORD)
-        done = np.arange(0, count * _WORD, _WORD)
-        # Bytes behind a text's end belong to another text: mask them out.
-        several = words[np.minimum(starts[:, None] + done, len(words) - 1)]
-        several &= _MASKS[np.clip(lengths - done, 0, _WORD)]
-        halves = several.view("<u4").astype(np.uint64)
-        sums = (
-            halves @ self._factors[1 : 1 + 2 * count] + lengths.astype(np.uint64) * self._factors[0]
-        )
-        first, second, third, fourth = (sums >> _HALF).T
+    def _of_block(
+        self, words: Words, starts: IntArray, lengths: IntArray, begin: bytes
+    ) -> tuple[Words, Words]:
+        lengths = np.where(lengths > _LONG, 0, lengths)
+        own, *others = self._factors
+        sums = lengths.astype(np.uint64) * own[:, None] + self._sums_of(begin)
+        product = np.empty_like(sums)
+        for done in range(len(begin), int(lengths.max()), _WORD):
+            word = words[np.minimum(starts + done, len(words) - 1)]
+            # Bytes behind a text's end belong to another text: mask them out.
+            word &= _MASKS[np.clip(lengths - done, 0, _WORD)]
+            low, high = others[done // 4 : done // 4 + 2]
+            sums += np.multiply(word & _LOW, low[:, None], out=product)
+            sums += np.multiply(word >> _HALF, high[:, None], out=product)
+        first, second, third, fourth = sums >> _HALF
         return first << _HALF | second, third << _HALF | fourth
+
+    def _sums_of(self, begin: bytes) -> Words:
+        """Return what the words of a beginning add to the sums of texts that begin so."""
+        halves = np.frombuffer(begin, "<u4").astype(np.uint64)
+        return (halves @ self._factors[1 : 1 + len(halves)])[:, None]
 
     def _of_few(self, texts: list[str]) -> Hashes:
         each = [self._of_one(text.encode()) for text in texts]
@@ -127,3 +139,20 @@ class IdentityHash:
         """Rows of factors as one integer each, in lanes so wide that their sums do not overlap."""
         rows: list[list[int]] = self._factors.tolist()
         return [sum(factor << _LANE * lane for lane, factor in enumerate(row)) for row in rows]
+
+
+def _common_begin(texts: pa.LargeBinaryArray) -> bytes:
+    """Return the whole words with which all texts begin, as IRIs do; none if one is long.
+
+    >>> texts = ["urn:key:one", "urn:key:two"]
+    >>> _common_begin(pa.array(texts, pa.large_binary()))
+    b'urn:key:'
+    """
+    first, last = (texts[at].as_py() or b"" for at in (0, -1))
+    until = _WORD
+    while until <= len(first) and first[:until] == last[:until]:
+        until += _WORD
+    begin = first[: until - _WORD]
+    if not begin or pc.max(pc.binary_length(texts)).as_py() > _LONG:
+        return b""
+    return begin if pc.all(pc.fill_null(pc.starts_with(texts, begin), False)).as_py() else b""
