@@ -148,14 +148,14 @@ class PaneBest:
         view = self._view
         if view is None:
             return {}, None, None
-        rows = view.rows(found.keys.dictionary)[found.keys.indices.to_numpy()]
+        # Each key is looked up once, however many records it has.
+        rows, codes = view.rows(found.keys.dictionary), found.keys.indices.to_numpy()
         names = {name: None for asked in self._asked for name in asked.score.remote_variables}
         absent = ~view.present(rows)
-        numbers = {name: view.numbers(name, rows) for name in names}
         return (
-            numbers,
-            lambda name: view.floating(name, rows),
-            absent if absent.any() else None,
+            {name: view.numbers(name, rows)[codes] for name in names},
+            lambda name: view.floating(name, rows)[codes],
+            absent[codes] if absent.any() else None,
         )
 
     def _kept(

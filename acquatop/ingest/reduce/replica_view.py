@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -11,44 +11,55 @@ import pyarrow as pa
 from acquatop.ingest.held_hashes import HeldHashes
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.reduce.published import Published, SentChanges
-from acquatop.ingest.replica_columns import ReplicaColumns
 from acquatop.ingest.scoring import BoolArray
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from replica.number_size import NumberSize
 from replica.store import ReplicaStore
 
 
+class _Copy:
+    """Copy of a replica's values where the replica is, as executors have theirs; made on demand."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._version: int | None = None
+        self._held: HeldReplica | None = None
+
+    def caught_up(self, view: ReplicaView) -> HeldReplica:
+        """Return the copy with a view's values. O(what has changed since the last call)."""
+        with self._lock:
+            changes = view.changes(self._version)
+            if changes is not None:
+                self._held, self._version = changes.change.apply(self._held), changes.version
+            assert self._held is not None, "the first change is the whole"
+            return self._held
+
+
 class ReplicaView(Published):
     """Keys that the remote has, and their numbers.
 
-    Where the replica is, they are taken from it when they are first needed. Views of one store for
-    the same variables are one value to executors, which are sent the rows that have changed.
+    Views of one store for the same variables are one value to executors, which are sent the rows
+    that have changed. A view made of the one ``before`` takes its copy of the values over.
     """
 
     def __init__(
-        self, store: ReplicaStore, variables: tuple[str, ...], typed: tuple[str, ...]
+        self,
+        store: ReplicaStore,
+        variables: tuple[str, ...],
+        typed: tuple[str, ...] = (),
+        before: ReplicaView | None = None,
     ) -> None:
         self.name = repr((store.token.hex(), variables, typed))
         self._store = store
         self._variables = variables
         self._typed = typed
         self._version = store.changes.version
+        is_next = before is not None and before.name == self.name
+        self._copy: _Copy = before._copy if before is not None and is_next else _Copy()
 
-    @classmethod
-    def of(
-        cls, store: ReplicaStore, variables: tuple[str, ...], typed: tuple[str, ...] = ()
-    ) -> ReplicaView:
-        """Return a view of a store's present values, and of the types of some. O(1)."""
-        return cls(store, variables, typed)
-
-    @cached_property
-    def _columns(self) -> ReplicaColumns:
-        """The present values. O(keys)."""
-        rows = self._store.all_rows()
-        rows = rows[self._store.present(rows)]
-        numbers, types = self._values(rows)
-        texts = pa.array(self._store.keys(rows), pa.string())
-        return ReplicaColumns(texts, numbers, types, self._sizes())
+    @property
+    def _here(self) -> HeldReplica:
+        return self._copy.caught_up(self)
 
     def _values(self, rows: IntArray) -> tuple[dict[str, FloatArray], dict[str, BoolArray]]:
         return (
@@ -60,20 +71,20 @@ class ReplicaView(Published):
         return {name: self._store.size(name) for name in self._variables}
 
     def rows(self, keys: list[str] | pa.StringArray) -> IntArray:
-        """Return each key's row, -1 for a key that the remote has not. O(keys of both)."""
-        return self._columns.rows(keys)
+        """Return each key's row, -1 for a key that the remote has not. O(keys asked)."""
+        return self._here.rows(keys)
 
     def size(self, variable: str) -> NumberSize:
         """Return the size of a variable's numbers."""
-        return self._columns.size(variable)
+        return self._here.size(variable)
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
         """Return a variable's values as numbers; NaN if there is none."""
-        return self._columns.numbers(variable, rows)
+        return self._here.numbers(variable, rows)
 
     def floating(self, variable: str, rows: IntArray) -> BoolArray:
         """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
-        return self._columns.floating(variable, rows)
+        return self._here.floating(variable, rows)
 
     def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows that the remote has."""
@@ -81,7 +92,7 @@ class ReplicaView(Published):
 
     def mean(self, variable: str) -> float:
         """Return the mean of a variable's values; NaN if there is none."""
-        return mean_of(self._columns.columns[variable])
+        return self._here.mean(variable)
 
     def changes(self, since: int | None) -> SentChanges | None:
         """Return the rows that have changed since a version. O(these), or O(keys) for the whole."""

@@ -145,7 +145,8 @@ class CandidateContent:
         return None if may_close and self._is_changing else self.reducers()
 
     def _present_view(self) -> ReplicaView | None:
-        if self._store is not None and self._view is None:
+        view = self._view
+        if self._store is not None and (view is None or not view.is_current):
             names = {
                 name: None
                 for each in self._members.values()
@@ -156,7 +157,7 @@ class CandidateContent:
                 for each in self._members.values()
                 for name in typed_variables(each.plan.score)
             }
-            self._view = ReplicaView.of(self._store, tuple(names), tuple(typed))
+            self._view = ReplicaView(self._store, tuple(names), tuple(typed), view)
         return self._view
 
     def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:
@@ -196,7 +197,6 @@ class CandidateContent:
         self._is_changing = True
         if self._view is not None:
             self._view.is_current = False
-        self._view = None
 
     def open_from(self, window: int) -> None:
         """Release earlier solutions of the sample."""

@@ -58,7 +58,7 @@ def test_executors_say_what_the_replica_says(seed: int, limit: int | None, large
             store.evict()
             if chance.random() < 0.1:
                 store.resume(store.snapshot())
-            view = ReplicaView.of(store, ("v", "w"), ("v",))
+            view = ReplicaView(store, ("v", "w"), ("v",))
             for _ in range(chance.choice([0, 1, 2])):
                 items = [chance.sample(KEYS, 5) for _ in range(2)]
                 expected = [Looked(view)(item) for item in items]
@@ -87,7 +87,7 @@ def test_what_has_not_changed_is_neither_sent_nor_indexed_again(
         value = f'"{batch}"^^<{XSD}integer>'
         store.put(some, [{"key": key, "v": value} for key in some], float(batch))
         executors.bytes = 0
-        view = ReplicaView.of(store, ("v",))
+        view = ReplicaView(store, ("v",))
         executors.run(Looked1(view), [keys[:3]])
         sent.append(executors.bytes)
         executors.bytes = 0
