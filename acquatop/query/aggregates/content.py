@@ -290,15 +290,21 @@ class AggregateStore:
     def _unused(self) -> IntArray:
         """Return the codes of keys that no open window holds; none if they are few."""
         if len(self.codes) > 2 * self.keyed.count() + SLACK:
-            alive = self._alive()
-            if len(self.codes) > 2 * len(alive) + SLACK:
-                return np.setdiff1d(self.codes.used(), alive)
+            is_alive = self._alive()
+            if len(self.codes) > 2 * int(np.count_nonzero(is_alive)) + SLACK:
+                used = self.codes.used()
+                return used[~is_alive[used]]
         return np.empty(0, dtype=np.int64)
 
-    def _alive(self) -> IntArray:
-        """Return the codes of the keys that the current window holds, or a pane to come."""
-        arrived = [each.solutions.keys[each.solutions.keys >= 0] for each in self._arrived]
-        return np.unique(np.concatenate([self.keyed.inside(), self.keyed.to_come(), *arrived]))
+    def _alive(self) -> BoolArray:
+        """Return a mask of the keys, by code, that the current window holds, or a pane to come."""
+        is_alive = np.zeros(self.codes.size, dtype=np.bool_)
+        for each in (self.keyed.inside(), self.keyed.to_come()):
+            is_alive[each] = True
+        for arrivals in self._arrived:
+            keys = arrivals.solutions.keys
+            is_alive[keys[keys >= 0]] = True
+        return is_alive
 
     # Snapshots ------------------------------------------------------------------------------------
 
