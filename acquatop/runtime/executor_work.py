@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -46,5 +48,22 @@ class Unpacking:
 
     def __call__(self, items: Iterable[Any]) -> Iterator[Any]:
         """Unpack the work, and run it."""
+        _freeze_modules()
         work: Work = self._sent.unpacked()
         return work(items)
+
+
+_frozen = 0
+"""Number of modules whose objects the garbage collector passes over."""
+
+
+def _freeze_modules() -> None:
+    """Let the garbage collector pass over what has been imported.
+
+    PySpark collects garbage after each task. With all objects of all modules that takes as long as
+    much of the work. What is garbage now has just been collected.
+    """
+    global _frozen
+    if len(sys.modules) != _frozen:
+        gc.freeze()
+        _frozen = len(sys.modules)
