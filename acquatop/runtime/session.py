@@ -40,6 +40,17 @@ _WITHOUT_PAGES = {
     "spark.sql.streaming.numRecentProgressUpdates": "2",
 }
 """Settings without Spark's pages: else it keeps for them what it knows of a thousand batches."""
+_HOT = {
+    "InvocationThreshold": 50_000,
+    "MinInvocationThreshold": 6_000,
+    "CompileThreshold": 150_000,
+    "BackEdgeThreshold": 400_000,
+}
+"""When Java's second compiler takes a method on: ten times as late as it would by itself.
+
+In the first minutes it would take more CPU time than all else in this Java, which plans and passes
+on what Python has computed. Loops over rows, as of Spark's own sources, are hot at once anyway.
+"""
 _OUT_OF_MEMORY = 3
 """The exit code of a Java that ends itself because its memory is full."""
 _LONGEST_END = 10
@@ -254,9 +265,10 @@ def _java_options(log4j: str, given: str) -> str:
     waits for that thread's work waits for ever. So it ends.
     """
     collector = "" if re.search(r"-XX:\+Use\w*GC\b", given) else "-XX:+UseSerialGC "
+    compiler = " ".join(f"-XX:Tier4{name}={value}" for name, value in _HOT.items())
     # It says so on the standard output, unless that is told to be for answers.
     ending = "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr"
-    return f"-Dlog4j2.configurationFile={log4j} {collector}{ending} {given}".strip()
+    return f"-Dlog4j2.configurationFile={log4j} {collector}{compiler} {ending} {given}".strip()
 
 
 def _hush(spark: SparkSession) -> None:
