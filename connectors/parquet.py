@@ -19,7 +19,8 @@ them under a name that starts with ``.`` or ``_`` and rename them. They are read
 their names, one after the other. A file that is added later is read from then on, whatever its
 name. Offsets are the number of rows read from each file, with a fingerprint of the file, so every
 batch can be read again while the files stay. Offsets grow by some 40 bytes per file. A file that
-changes after it was read is an error.
+changes after it was read is an error. A batch ends with a row group if half of its limit is read by
+then.
 
 Options:
 
@@ -43,6 +44,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -56,6 +58,8 @@ from connectors.row_origins import ROW_FILE, ROW_NUMBER
 from connectors.scalars import SCALAR
 from connectors.source_files import Seen, SourceFiles
 from connectors.source_status import SourceStatus, status_of_files
+
+IntArray = npt.NDArray[np.int64]
 
 LEAST_PARTITION = 1 << 16
 """Minimum number of rows of a partition; the last one of a batch may be smaller."""
@@ -144,7 +148,8 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         self._max_partitions = max_partitions or os.cpu_count() or 1
         rule = 'write files under a name that starts with "_", rename them, and let them stay'
         self._sources = SourceFiles(path, rule, grow=False)
-        self._lengths: dict[str, tuple[Seen, int]] = {}
+        self._lengths: dict[str, tuple[Seen, IntArray]] = {}
+        """Where the row groups of each file begin, and where the last one ends."""
         self._open: _Cursor | None = None
 
     # Offsets ---------------------------------------------------------------------------------
@@ -170,7 +175,7 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         start = self.initialOffset() if start is None else start
         present = self._present()
         self._sources.check(start, present)
-        room = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        most = room = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         end = dict(start)
         for name in present if self._target is None else sorted(self._target):
             begin = reached(start.get(name, 0))
@@ -184,14 +189,26 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
             if whole < max(begin, length):
                 raise self._sources.changed(name, f"it has shrunk from {begin} to {whole} rows")
             rows = length - begin if room is None else min(room, length - begin)
+            is_cut = rows < length - begin
+            if is_cut and room is not None and most is not None:
+                rows = self._whole_groups(name, begin, rows, least=room - most // 2)
             if rows:
                 more = [whole] if begin + rows < whole else []
                 place = [begin + rows, self._sources.print_of(name, 0), *more]
                 end[name] = self._place(name, place)
             room = None if room is None else room - rows
-            if room == 0:
+            if room == 0 or is_cut:
                 break
         return dict(sorted(end.items()))
+
+    def _whole_groups(self, name: str, begin: int, rows: int, least: int) -> int:
+        """Return up to how many rows of a file to read: whole row groups, if these are enough.
+
+        Whoever begins within a row group has to decode it from its first row on.
+        """
+        ends = self._lengths[name][1]
+        whole = int(ends[np.searchsorted(ends, begin + rows, side="right") - 1]) - begin
+        return whole if whole >= max(0, least) else rows
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of rows read up to an offset, and the total."""
@@ -218,9 +235,9 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         if known is None or known[0] != seen:
             path = self._sources.file(name)
             with self._sources.reading(path), _opened(path) as opened:
-                known = seen, opened.metadata.num_rows
+                known = seen, _group_ends(opened.metadata)
             self._lengths[name] = known
-        return known[1]
+        return int(known[1][-1])
 
     # Rows ------------------------------------------------------------------------------------
 
@@ -335,6 +352,12 @@ class _Cursor:
                 self._rest.append(batch.slice(count))
             count -= len(taken[-1])
         return taken
+
+
+def _group_ends(metadata: pq.FileMetaData) -> IntArray:
+    """Return zero, and the number of rows up to the end of each row group."""
+    groups = range(metadata.num_row_groups)
+    return np.cumsum([0, *(metadata.row_group(group).num_rows for group in groups)])
 
 
 def _groups_from(metadata: pq.FileMetaData, begin: int) -> tuple[list[int], int]:

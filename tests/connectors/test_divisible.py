@@ -109,7 +109,8 @@ def test_a_plan_is_cut_into_like_parts(tmp_path: Path) -> None:
         stop = cut(reader, start, end, 50)
         sizes.append(reader.size(start, stop))
         start = stop
-    assert sizes == [46, 46, 45]
+    # The first file is read to its end, as more than half of a part is.
+    assert sizes == [40, 49, 48]
 
 
 def test_what_comes_meanwhile_is_not_part_of_a_plan(tmp_path: Path) -> None:

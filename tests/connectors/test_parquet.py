@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -163,3 +164,28 @@ def test_it_works_in_plain_pyspark(spark: SparkSession, tmp_path: Path) -> None:
     )
     writer.trigger(availableNow=True).start().awaitTermination()
     assert found == [[(1, "u1", None), (2, "u2", None)], [(3, "u3", None)]]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), min_size=1, max_size=4),
+    st.integers(1, 12),
+)
+def test_a_batch_ends_with_a_row_group_if_it_is_half_full_by_then(
+    files: list[tuple[int, int]], limit: int
+) -> None:
+    with TemporaryDirectory() as place:
+        ends, total = {0}, 0
+        for name, (count, group) in zip("abcd", files, strict=False):
+            table = pa.table({"n": pa.array(range(count), pa.int64())})
+            pq.write_table(table, Path(place) / f"{name}.parquet", row_group_size=group)
+            ends |= {total + min(end, count) for end in range(group, count + group, group)}
+            total += count
+        reader = ParquetReader(Path(place), {"n": pa.int64()}, limit)
+        begin, start = 0, reader.initialOffset()
+        while (end := reader.latestOffset(start, ReadMaxRows(limit))) != start:
+            taken = reader.size(start, end)
+            most = min(limit, total - begin)
+            whole = [each - begin for each in ends if limit - limit // 2 <= each - begin <= most]
+            assert taken == (max(whole) if whole else most)
+            begin, start = begin + taken, end
+        assert begin == total
