@@ -3,8 +3,9 @@
 Parts, selected by ``--only``: **a** the sum per key times the key's weight, the ten best of every
 window; **b** the score of each event; **c** N-Triples, decoded in executors; **d** many queries on
 one stream; **e** the latency on a live stream; **f** latency and rate beside RSP-JS and rsp-rs,
-installed by npm and built by cargo the first time. The floor, numpy on one core with the same
-files, is in a and b. Every answer is compared: the exit code is 1 if one differs.
+installed by npm and built by cargo the first time. Floors are in a and b: numpy on
+one core with the same files, reading these alone, and Spark's jobs without work. Every answer is
+compared: the exit code is 1 if one differs. CPU seconds are those of all processes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from typing import TypeVar
 
 import pyarrow as pa
 from pyoxigraph import RdfFormat
@@ -28,13 +30,16 @@ from rich.status import Status
 
 from benchmarks.spark_bench import child, latency
 from benchmarks.spark_bench.data import TRIPLE_FILES, World, prepare
-from benchmarks.spark_bench.floor import FLOORS, Answers, sums
+from benchmarks.spark_bench.floor import FLOORS, Answers, reading, sums
 from benchmarks.spark_bench.lines import Line, Part, checked, relative
 
 TRIPLES_PER_EVENT = 3
 _LONGEST_NOTE = 240
 _PAPER = 140
 """Width of tables without a terminal."""
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -124,17 +129,19 @@ class Bench:
             *(f"--{key}={value}" for key, value in way.arguments.items()),
         ]
         rounds = [child.python(way.module, arguments, tell) for _ in range(self.options.repeat)]
-        seconds = statistics.median(each["seconds"] for each in rounds)
-        return checked(
-            Line(way.name, {"s": seconds, "rows/s": rows / seconds}, way.note), expected, rounds[0]
-        )
+        seconds, cpu = (self._of(each[name] for each in rounds) for name in ("seconds", "cpu"))
+        figures = {"s": seconds, "rows/s": rows / seconds, "CPU s": cpu}
+        return checked(Line(way.name, figures, way.note), expected, rounds[0])
+
+    def _of(self, figures: Iterable[float]) -> float:
+        return min(figures) if self.options.best else statistics.median(figures)
 
 
 def _teller(name: str, status: Status) -> child.Told:
     return lambda progress: status.update(f"{name}: {progress}")
 
 
-def _timed(work: Callable[[], Answers]) -> tuple[float, Answers]:
+def _timed(work: Callable[[], Result]) -> tuple[float, Result]:
     started = time.perf_counter()
     answers = work()
     return time.perf_counter() - started, answers
@@ -144,10 +151,10 @@ def _timed(work: Callable[[], Answers]) -> tuple[float, Answers]:
 
 
 def job_part(bench: Bench, letter: str, job: str, title: str, wanted: str) -> Part:
-    """Compare the floor, Spark SQL and AcquaTop on one job."""
-    seconds, expected = bench.floor(job)
+    """Compare the floors, Spark SQL and AcquaTop on one job."""
+    expected = bench.floor(job)[1]
     rows = bench.world.rows
-    lines = [Line("numpy alone, one core", {"s": seconds, "rows/s": rows / seconds}, "the floor")]
+    floors = _floors(bench, job)
     files = str(bench.options.files)
     peers = [replace(way, arguments={**way.arguments, "files": files}) for way in PEERS[job]]
     batch = str(bench.world.rows_per_file * bench.options.files)
@@ -156,11 +163,35 @@ def job_part(bench: Bench, letter: str, job: str, title: str, wanted: str) -> Pa
         *(_ours(job, each, batch) for each in ("spark", "local")),
     ]
     ways = [way for way in (*peers, *ours) if way.is_quick or not bench.options.quick]
-    lines += [bench.measured(way, expected, rows) for way in ways]
+    lines = [*floors, *(bench.measured(way, expected, rows) for way in ways)]
     column = "× Spark SQL"
     return Part(
-        letter, title, wanted, ("s", "rows/s", column), relative(lines, 1, "rows/s", column)
+        letter,
+        title,
+        wanted,
+        ("s", "rows/s", column, "CPU s"),
+        relative(lines, len(floors), "rows/s", column),
     )
+
+
+def _floors(bench: Bench, job: str) -> list[Line]:
+    """Measure what nobody can do without: the sums, the files, and Spark's jobs."""
+    rows = bench.world.rows
+    alone = bench.floor(job)[0]
+    read = min(_timed(lambda: reading(bench.world))[0] for _ in range(3))
+    jobs = -(-rows // (bench.world.rows_per_file * bench.options.files))
+    arguments = [f"--jobs={jobs}", f"--tasks={bench.options.files}"]
+
+    def empty(tell: child.Told) -> Line:
+        result = child.python("empty", arguments, tell)
+        figures = {"s": result["seconds"], "CPU s": result["cpu"]}
+        return Line("Spark, as many jobs without work", figures, "a floor")
+
+    return [
+        Line("numpy alone, one core", {"s": alone, "rows/s": rows / alone}, "the floor"),
+        Line("reading alone, one core", {"s": read, "rows/s": rows / read}, "a floor"),
+        bench.run("Spark, as many jobs without work", empty),
+    ]
 
 
 def _ours(job: str, runtime: str, rows: str, *, keeps_state: bool = False) -> Way:
@@ -292,6 +323,9 @@ def main() -> int:
     )
     parser.add_argument(
         "--repeat", type=int, default=1, help="how often; medians are shown (%(default)s)"
+    )
+    parser.add_argument(
+        "--best", action="store_true", help="show the least of the repetitions, not medians"
     )
     parser.add_argument("--only", type=_parts, default=list(PARTS), help="parts, such as a,b (all)")
     parser.add_argument("--quick", action="store_true", help="fewer peers, queries and windows")

@@ -96,6 +96,13 @@ def _pairs(numbers: IntArray, scores: FloatArray) -> list[tuple[int, float]]:
     return list(zip(numbers.tolist(), scores.tolist(), strict=True))
 
 
+def reading(world: World) -> None:
+    """Read what AcquaTop has to read of the same files, with keys as a dictionary of texts."""
+    columns = ["event", "time_ms", "key", "value"]
+    for file in sorted(world.readings.iterdir()):
+        pq.ParquetFile(file, read_dictionary=["key"]).read(columns, use_threads=False)
+
+
 FLOORS: dict[str, Callable[[World], Answers]] = {"sums": sums, "events": events}
 """Function of each job, by name."""
 

@@ -20,6 +20,7 @@ from acquatop.answer.answer import Answer
 from acquatop.engine.observer import BatchSeen, Observer, Silent
 from acquatop.runtime.spark import SparkRuntime
 from benchmarks.spark_bench.child import hand_back, told
+from benchmarks.spark_bench.cpu import spent
 from benchmarks.spark_bench.data import NS, TOP, World, prepare
 from benchmarks.spark_bench.floor import Answers
 
@@ -216,14 +217,15 @@ def main() -> None:
         ]
         started = time.perf_counter()
         queries = [running.register(text, name=f"q{number}") for number, text in enumerate(texts)]
+        cpu = spent()
         running.start()
         answers = parse(queries[0], "event" if options.job == "events" else "key")
         others = sum(1 for _ in itertools.chain.from_iterable(queries[1:]))
-        ended = time.perf_counter()
+        ended, cpu = time.perf_counter(), spent() - cpu
     if carried is not None:
         carried.close()
     began = started if begun.at is None else begun.at
-    result = {"seconds": ended - began, "registered": began - started, "others": others}
+    result = {"seconds": ended - began, "cpu": cpu, "registered": began - started, "others": others}
     hand_back({**result, "answers": list(answers.items())})
 
 

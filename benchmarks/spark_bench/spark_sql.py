@@ -29,6 +29,7 @@ from pyspark.sql.window import Window
 
 from acquatop.runtime.java import find_java, java_home
 from benchmarks.spark_bench.child import hand_back, told
+from benchmarks.spark_bench.cpu import spent
 from benchmarks.spark_bench.data import TOP, World, prepare
 
 if TYPE_CHECKING:
@@ -245,10 +246,11 @@ def main() -> None:
     warm.sums(options.way) if options.job == "sums" else warm.events(options.way)
     job = Job(spark, options.folder, options.key, options.files)
     told("reading")
-    started = time.perf_counter()
+    cpu, started = spent(), time.perf_counter()
     answers = job.sums(options.way) if options.job == "sums" else job.events(options.way)
     seconds = time.perf_counter() - started
-    hand_back({"seconds": seconds, "batches": job.batches, "answers": list(answers.items())})
+    result = {"seconds": seconds, "cpu": spent() - cpu, "batches": job.batches}
+    hand_back({**result, "answers": list(answers.items())})
     spark.stop()
 
 
