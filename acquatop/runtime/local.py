@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from acquatop.catalog.catalog import Stream
 from acquatop.errors import UserError
@@ -19,6 +24,7 @@ from acquatop.runtime.sources import (
     status_of,
 )
 from connectors.divisible import Divisible, cut, step
+from connectors.live import LiveReader
 from connectors.registry import SPARK
 from connectors.source_status import SourceStatus
 
@@ -49,8 +55,21 @@ class LocalRuntime:
         """Do nothing: there is nothing to release."""
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a batch, by partition, and how far the source has been read then."""
+
+    end: Any
+    partitions: deque[list[pa.RecordBatch]]
+    done: tuple[int | None, int | None]
+    seconds: float
+
+
 class LocalCarrier:
-    """One stream and the thread that reads it."""
+    """One stream and the thread that reads it.
+
+    Of a recording, another thread reads the next batch while one is worked on, and no more.
+    """
 
     def __init__(
         self, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None
@@ -69,6 +88,9 @@ class LocalCarrier:
                 f"<{stream.iri}> is read by a source of Spark's, which needs Spark\n  hint: {hint}"
             )
         self._reader = reader_of(stream.connector, dict(stream.options))
+        self._iri = stream.iri
+        # What a live source has received may be released while it is read.
+        self._reads_ahead = until_end and not isinstance(self._reader, LiveReader)
         self._is_cut = not _LIMITS & stream.options.keys() and isinstance(self._reader, Divisible)
         self._thread = threading.Thread(
             target=self._run, name=f"acquatop-{stream.iri}", daemon=True
@@ -113,20 +135,33 @@ class LocalCarrier:
         if self._position is not None:
             offset, number = self._position["offset"], self._position["batch"] + 1
         repeated = RepeatedMessages(self._reader)
-        while not self._stopping.is_set():
-            latest = self._next(offset)
-            if latest == offset:
-                if self._until_end:
+        with ThreadPoolExecutor(1, f"acquatop-reader-{self._iri}") as pool:
+            ahead: Future[_Rows] | None = None
+            while not self._stopping.is_set():
+                rows = self._rows(offset) if ahead is None else ahead.result()
+                if rows.end == offset:
+                    if self._until_end:
+                        return
+                    self._stopping.wait(POLL_SECONDS)
+                    continue
+                self._consumer.wait()
+                if self._stopping.is_set():
                     return
-                self._stopping.wait(POLL_SECONDS)
-                continue
-            self._consumer.wait()
-            if self._stopping.is_set():
-                return
-            self._consumer.take(self._batch(offset, latest, number, repeated))
-            offset, number = latest, number + 1
-            if not self._is_durable:
-                release_data(self._reader, offset)
+                # Only that thread uses the reader from now on.
+                ahead = pool.submit(self._rows, rows.end) if self._reads_ahead else None
+                self._consumer.take(self._batch(rows, number, repeated))
+                offset, number = rows.end, number + 1
+                if not self._is_durable:
+                    release_data(self._reader, offset)
+
+    def _rows(self, offset: Any) -> _Rows:
+        """Read the next batch; there are no partitions if there is nothing new."""
+        started = time.perf_counter()
+        end = self._next(offset)
+        partitions = [] if end == offset else self._reader.partitions(offset, end)
+        rows = deque(list(self._reader.read(part)) for part in partitions)
+        done = how_far(self._reader, end, self._until_end)
+        return _Rows(end, rows, done, time.perf_counter() - started)
 
     def _next(self, offset: Any) -> Any:
         """Return how far the next batch reads.
@@ -143,14 +178,14 @@ class LocalCarrier:
             BATCH_ROWS if step(self._reader).counts_rows else BATCH_BYTES,
         )
 
-    def _batch(self, offset: Any, latest: Any, number: int, repeated: RepeatedMessages) -> Batch:
+    def _batch(self, rows: _Rows, number: int, repeated: RepeatedMessages) -> Batch:
         started = time.perf_counter()
         job = self._consumer.job()
-        partitions = [
-            list(job(self._reader.read(part))) for part in self._reader.partitions(offset, latest)
-        ]
-        position = {"batch": number, "offset": latest}
-        seconds = time.perf_counter() - started
-        done = how_far(self._reader, latest, self._until_end)
-        is_full = log_nearly_full(self._reader, latest)
-        return Batch(position, partitions, seconds, *done, is_full, repeated.since_last())
+        partitions = []
+        while rows.partitions:
+            # Rows are let go as soon as they have been reduced.
+            partitions.append(list(job(rows.partitions.popleft())))
+        position = {"batch": number, "offset": rows.end}
+        seconds = rows.seconds + time.perf_counter() - started
+        is_full = log_nearly_full(self._reader, rows.end)
+        return Batch(position, partitions, seconds, *rows.done, is_full, repeated.since_last())
