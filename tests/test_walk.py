@@ -31,6 +31,7 @@ UPWARD = {
     ): "the runtime hands batches to the stream that consumes them, as Spark calls us",
     ("topk", "ingest"): "structures have merits computed by a scoring",
     ("topk", "query"): "structures have merits of aggregates computed by a scoring",
+    ("replica", "ingest"): "a hash table asks if two keys are the same",
     ("replica", "refresh"): "rankers draw merits from an outlook, remotes ask the time",
     ("refresh", "query"): "the keys of a whole window's SERVICE are found by a query over it",
     ("rspql", "replica"): "a score asks for the types of the remote's numbers",
