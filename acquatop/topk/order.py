@@ -16,6 +16,17 @@ class Identities(Protocol):
         """Return the identities at some positions."""
 
 
+class _Some:
+    """Identities at some positions, of which only those asked for are made."""
+
+    def __init__(self, identities: Identities, at: IntArray) -> None:
+        self._identities = identities
+        self._at = at
+
+    def __getitem__(self, chosen: IntArray, /) -> AnyArray:
+        return self._identities[self._at[chosen]]
+
+
 def ranking(merits: FloatArray, times: IntArray, identities: Identities) -> IntArray:
     """Return the positions of all rows, best first: greater merit, newer, smaller identity.
 
@@ -63,4 +74,5 @@ def best(count: int, merits: FloatArray, times: IntArray, identities: Identities
         wanted = count - (len(at_least) - len(tied))
         newest = np.partition(times[tied], len(tied) - wanted)[len(tied) - wanted]
         at_least = at_least[(merits[at_least] > bar) | (times[at_least] >= newest)]
-    return at_least[ranking(merits[at_least], times[at_least], identities[at_least])[:count]]
+    some = _Some(identities, at_least)
+    return at_least[ranking(merits[at_least], times[at_least], some)[:count]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Flag, auto
+from functools import cache
 
 from rspql import ast
 from rspql.scoring.datatypes import DECIMAL, DOUBLE, FLOAT, INTEGER, literal_value, primitive
@@ -104,6 +105,7 @@ def _together(parts: tuple[NumberKind, ...]) -> NumberKind:
     return found
 
 
+@cache
 def _wider(left: NumberKind, right: NumberKind, *, divides: bool) -> NumberKind:
     found = NumberKind(0)
     for each in NumberKind:
