@@ -149,7 +149,7 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         rule = 'write files under a name that starts with "_", rename them, and let them stay'
         self._sources = SourceFiles(path, rule, grow=False)
         self._lengths: dict[str, tuple[Seen, IntArray]] = {}
-        """Where the row groups of each file begin, and where the last one ends."""
+        """Beginnings of the row groups of each file, and the end of the last one."""
         self._open: _Cursor | None = None
 
     # Offsets ---------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ _HOT = {
     "CompileThreshold": 150_000,
     "BackEdgeThreshold": 400_000,
 }
-"""When Java's second compiler takes a method on: ten times as late as it would by itself.
+"""Numbers from which on Java's second compiler takes a method on: ten times as large as usual.
 
 In the first minutes it would take more CPU time than all else in this Java, which plans and passes
 on what Python has computed. Loops over rows, as of Spark's own sources, are hot at once anyway.
