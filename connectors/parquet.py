@@ -64,8 +64,8 @@ IntArray = npt.NDArray[np.int64]
 LEAST_PARTITION = 1 << 16
 """Minimum number of rows of a partition; the last one of a batch may be smaller."""
 ROWS_PER_BATCH = 2_000_000
-CHUNK = 1 << 16
-"""Number of rows decoded at a time."""
+CHUNK, MOST_CHUNK = 1 << 16, 1 << 19
+"""Least and greatest number of rows decoded at a time: as many as the first taken of a file."""
 _MOST_OF_COLUMN = 2 / 3
 """Largest share of the dictionary in a column that is read as a dictionary."""
 _PAGES = 1024
@@ -288,7 +288,7 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         """
         rows = self._open
         if rows is None or (rows.name, rows.at) != (name, begin):
-            rows = self._cursor(name, begin)
+            rows = self._cursor(name, begin, stop - begin)
         try:
             table = rows.take(stop - begin)
         except (pa.ArrowException, OSError, StopIteration):
@@ -300,10 +300,10 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
         self._open = None if rows.is_at_end else rows
         return table
 
-    def _cursor(self, name: str, begin: int) -> _Cursor:
+    def _cursor(self, name: str, begin: int, count: int) -> _Cursor:
         path = self._sources.file(name)
         with self._sources.reading(path):
-            return _Cursor(name, path, self._types, begin)
+            return _Cursor(name, path, self._types, begin, count)
 
     def _check_opened(self, name: str, places: Iterable[Place]) -> None:
         with self._sources.opened(name) as file:
@@ -312,10 +312,10 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
 
 
 class _Cursor:
-    """A file that is read row by row, from a first one on."""
+    """A file that is read row by row, from a first one on; first ``count`` rows will be taken."""
 
     def __init__(
-        self, name: str, path: Path, wanted: Mapping[str, pa.DataType], begin: int
+        self, name: str, path: Path, wanted: Mapping[str, pa.DataType], begin: int, count: int
     ) -> None:
         file = _opened(path)
         coded = [each for each, type_ in wanted.items() if type_ == CODED]
@@ -327,8 +327,9 @@ class _Cursor:
         self._length = file.metadata.num_rows
         groups, skipped = _groups_from(file.metadata, begin)
         columns = [each for each in wanted if each in file.schema_arrow.names]
+        chunk = min(max(CHUNK, count), MOST_CHUNK)
         self._batches = file.iter_batches(
-            CHUNK, row_groups=groups, columns=columns, use_threads=False
+            chunk, row_groups=groups, columns=columns, use_threads=False
         )
         self._rest: list[pa.RecordBatch] = []
         self._take(skipped)
