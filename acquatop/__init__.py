@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from acquatop.answer.answer import Answer, Row, Status
+    from acquatop.answer.notebook import to_arrow, to_pandas, to_polars
     from acquatop.catalog.catalog import Catalog
     from acquatop.engine.engine import Engine, RegisteredQuery
     from acquatop.errors import AcquaTopError, EnvironmentProblem, UserError
@@ -39,6 +40,9 @@ __all__ = [
     "Status",
     "UserError",
     "scoring_function",
+    "to_arrow",
+    "to_pandas",
+    "to_polars",
 ]
 
 _HOMES = {
@@ -55,6 +59,9 @@ _HOMES = {
     "DEFAULT_FUNCTIONS": "rspql.scoring",
     "FunctionRegistry": "rspql.scoring",
     "scoring_function": "rspql.scoring",
+    "to_arrow": "acquatop.answer.notebook",
+    "to_pandas": "acquatop.answer.notebook",
+    "to_polars": "acquatop.answer.notebook",
 }
 
 

@@ -6,7 +6,7 @@ import enum
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rdflib import BNode, Literal, URIRef
 from rdflib.term import Identifier
@@ -14,6 +14,9 @@ from rdflib.term import Identifier
 from acquatop.answer.estimate import Estimate
 from acquatop.instants import instant_text
 from replica.budget import Budget, Spending
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Status(enum.StrEnum):
@@ -131,6 +134,34 @@ class Answer:
             counts_elements=True,
         )
         return made
+
+    def __repr__(self) -> str:
+        """Return what tells answers apart at a glance."""
+        times = f"({instant_text(self.opens_ms)}, {instant_text(self.closes_ms)}]"
+        return f"<Answer {self.query} {times} {self.status}, {len(self.rows)} rows>"
+
+    def _repr_html_(self) -> str:
+        from acquatop.answer.notebook import html_of
+
+        return html_of(self)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table; :func:`acquatop.to_arrow` does that with many answers."""
+        from acquatop.answer.notebook import to_arrow
+
+        return to_arrow([self])
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        from acquatop.answer.notebook import to_pandas
+
+        return to_pandas([self])
+
+    def to_polars(self) -> Any:
+        """Return the rows as a polars DataFrame."""
+        from acquatop.answer.notebook import to_polars
+
+        return to_polars([self])
 
     def canonical(self) -> dict[str, Any]:
         """Return the parts that depend on the data alone, as JSON: equal for equal input."""

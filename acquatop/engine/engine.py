@@ -234,6 +234,12 @@ class Engine:
         """Yield the answers of all queries registered so far, in their order of arrival."""
         return merged(self.queries, self._queries.signal, limit)
 
+    def __repr__(self) -> str:
+        """Return the streams and the queries, by name."""
+        return (
+            f"<Engine streams={[*self.catalog.streams]} queries={[q.name for q in self.queries]}>"
+        )
+
     @property
     def queries(self) -> Sequence[RegisteredQuery]:
         """The queries registered so far, without those that were stopped by their handle."""

@@ -71,6 +71,11 @@ class RegisteredQuery:
     def __iter__(self) -> Iterator[Answer]:
         return self.answers()
 
+    def __repr__(self) -> str:
+        """Return the name, the streams, and how many answers wait."""
+        state = "stopped" if self.stopped else "running"
+        return f"<RegisteredQuery {self.name} {state}, {len(self._answers)} answers to read>"
+
     def answers(self, limit: int | None = None) -> Iterator[Answer]:
         """Yield answers as they come, at most ``limit``; end with the query, or raise its error."""
         return merged([self], self._news, limit)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 INVARIANTS = "_check"
 """The one private method that tests may call: it asserts a structure's invariants."""
-PUBLIC_ALL_THE_SAME = {"_replace", "_asdict", "_fields", "_make", "_exit"}
-"""Names of the standard library whose underscore does not mean that they are private."""
+PUBLIC_ALL_THE_SAME = {"_replace", "_asdict", "_fields", "_make", "_exit", "_repr_html_"}
+"""Names of the standard library and of notebooks that are public in spite of their underscore."""
 SETTERS = {"setattr", "getattr", "hasattr", "delattr", "object"}
 """Functions that take an attribute's name: of Python, ``monkeypatch`` and ``unittest.mock``."""
 
