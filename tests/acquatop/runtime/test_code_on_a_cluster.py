@@ -37,7 +37,8 @@ pytestmark = [pytest.mark.spark, THOROUGH, pytest.mark.timeout(400)]
 PAGE = ROOT / "docs" / "howto" / "cluster.md"
 NAME = "top of lines"
 RECORDED = ("catalog.toml", "query.rspql", "stream.ndjson", "remote.jsonl")
-PARTS_OF_WHEEL = ("acquatop", "connectors", "replica", "rspql", "pyproject.toml", "README.md")
+PACKAGES = ("acquatop", "connectors", "examples", "replica", "rspql")
+PARTS_OF_WHEEL = (*PACKAGES, "setup.py", "pyproject.toml", "README.md", "LICENSE")
 
 
 @pytest.fixture(scope="module")

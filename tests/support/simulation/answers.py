@@ -41,13 +41,18 @@ class Judge:
 
         Of one stream that is certain: up to the record with which its watermark passes the close.
         The clock, and other streams, may close a window later; and a late record may bring the
-        first window, if none has been answered yet.
+        first window, if none has been answered yet. A window whose evaluation was lost before had
+        closed by then: it may be evaluated again after a restart.
         """
         least = {
             stream.iri: passing(stream, self.told.answer.closes_ms, self.told.read[stream.iri])
             for stream in map(self.stream, dict.fromkeys(self.query.streams))
         }
         yield least
+        name, closes_ms = self.query.name, self.told.answer.closes_ms
+        for lost in self.history.unanswered:
+            if (lost.window.query, lost.window.closes_ms) == (name, closes_ms):
+                yield lost.read
         streams = [self.stream(name) for name in self.query.streams]
         first_step = next(
             each.step for each in self.history.told if each.answer.query == self.query.name

@@ -63,10 +63,11 @@ class Told:
 
 @dataclass(frozen=True)
 class Lost:
-    """Window without an answer, as it was told."""
+    """Window without an answer, as it was told, after which records."""
 
     window: Unanswered
     life: int
+    read: dict[str, int]
 
 
 @dataclass
@@ -545,7 +546,8 @@ class World(Silent):
     def unanswered(self, window: Unanswered) -> None:
         """Note a window that has no answer."""
         self.schedule.tell(f"no answer of {window.query} ({window.closes_ms}): {window.reason}")
-        self.history.unanswered.append(Lost(window, self.life))
+        read = {iri: source.consumed for iri, source in self._sources.items()}
+        self.history.unanswered.append(Lost(window, self.life, read))
         if self._step is not None:
             self._step.lost.add(window.query)
 
