@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rspql import ast
 from rspql.passes.not_incremental import NotIncremental
@@ -16,7 +16,10 @@ _LONGEST = TextGrowth(100_000.0, 200.0)
 
 
 def computed_columns(
-    query: ast.Query, score: str | None, functions: FunctionRegistry, keys: Iterable[ast.Node] = ()
+    query: ast.Query,
+    score: str | None,
+    functions: FunctionRegistry,
+    keys: Sequence[ast.OrderCondition] = (),
 ) -> tuple[ast.Assignment, ...]:
     """Return the columns that a query selects and computes besides the ``score``, and their needs.
 
@@ -38,7 +41,7 @@ def computed_columns(
     needed.reverse()
     for each in needed:
         _check_decided(each)
-    _check_growth(needed)
+    _check_growth(needed, keys)
     return tuple(evaluable(each, functions) for each in needed)
 
 
@@ -52,7 +55,7 @@ def _check_decided(column: ast.Assignment) -> None:
             raise NotIncremental(f"{str(name).upper()} is another with each evaluation", node)
 
 
-def _check_growth(columns: list[ast.Assignment]) -> None:
+def _check_growth(columns: list[ast.Assignment], keys: Iterable[ast.OrderCondition]) -> None:
     """Raise if texts can be many times as long as those that they are made of."""
     known: Mapping[str, TextGrowth] = {}
     total = TextGrowth(0.0, 0.0)
@@ -60,6 +63,14 @@ def _check_growth(columns: list[ast.Assignment]) -> None:
         growth = growth_of(each.expression, known)
         known = {**known, each.variable.name: growth}
         total = total + growth
-        if total.fixed > _LONGEST.fixed or total.factor > _LONGEST.factor:
+        if _is_long(total):
             name = each.variable.name
             raise NotIncremental(f"?{name} may be very long, and is computed apart", each)
+    for key in keys:
+        total = total + growth_of(key.expression, known)
+        if _is_long(total):
+            raise NotIncremental("a key of ORDER BY may be very long, and is computed apart", key)
+
+
+def _is_long(total: TextGrowth) -> bool:
+    return total.fixed > _LONGEST.fixed or total.factor > _LONGEST.factor

@@ -113,6 +113,9 @@ def test_an_offset_is_planned() -> None:
 
 NOT_INCREMENTAL = {
     "the SERVICE is optional": query(f"{WINDOW} OPTIONAL {{ {SERVICE} }}"),
+    "a key of ORDER BY may be very long": query(
+        order='ORDER BY ?score REPLACE(STR(?u), "", STR(?u))'
+    ),
     "it orders by RAND, which is another each time": query(order="ORDER BY ?score RAND()"),
     "a key of ORDER BY needs the whole window": query(
         order="ORDER BY ?score DESC(EXISTS { ?u :m 3 })"

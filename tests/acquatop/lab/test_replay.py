@@ -41,6 +41,20 @@ FORMS = (
     ("latest", BY_EVENT, COUNTED, "MAX(?count)"),
     ("distinct", BY_EVENT, COUNTED, "SUM(?count)"),
     ("distinct", BY_EVENT, COUNTED, "AVG(?count)"),
+    ("distinct", BY_EVENT, COUNTED, "COUNT(DISTINCT ?count)"),
+    (
+        "all",
+        BY_EVENT,
+        COUNTED.replace(" }} SERVICE", " HAVING(MIN(?count) > 0) }} SERVICE"),
+        "SUM(?count)",
+    ),
+    ("latest", {}, JOINED.replace("(?score) LIMIT", "(?score) STR(?user) LIMIT"), ""),
+    (
+        "latest",
+        {},
+        JOINED.replace("SELECT ?user ?mentions", "SELECT DISTINCT (STR(?user) AS ?name)"),
+        "",
+    ),
 )
 
 
