@@ -64,7 +64,7 @@ def test_a_write_whose_reply_was_lost_is_done_once() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("s3")
 def test_a_service_goes_on_elsewhere_and_a_stale_one_ends(tmp_path: Path) -> None:
-    world, state = World(tmp_path), f"{new_place()}?lease=1s"
+    world, state = World(tmp_path), f"{new_place()}?lease=4s"
     (tmp_path / "first.rspql").write_text(QUERY)
     with serving(tmp_path, "--state", state, "first.rspql", keeps=False) as (child, client):
         assert client.register(QUERY, name="second")["id"] == "second"
