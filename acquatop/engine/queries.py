@@ -12,7 +12,7 @@ from acquatop.engine.handle import AnswerSignal, RegisteredQuery
 from acquatop.engine.observer import Observer, QueryState
 from acquatop.engine.slots import SlotTable
 from acquatop.errors import AcquaTopError, UserError
-from acquatop.plan.answers_stream import with_answers
+from acquatop.plan.answers_stream import Made, made_by, with_answers
 from acquatop.plan.bind import Bound
 from acquatop.plan.columns import columns_of
 from connectors.registry import CONNECTORS
@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RegistryEntry:
-    """Query with its handle, and the texts that must not change while its state is kept."""
+    """Query with its handle, and the texts that must not change while its state is kept.
+
+    ``made`` is the stream of its answers.
+    """
 
     query: RegisteredQuery
     bound: Bound
     texts: Mapping[str, str]
+    made: Made | None
 
 
 class QueryRegistry:
@@ -74,7 +78,8 @@ class QueryRegistry:
                 leave=leave,
                 guard=self._guard,
             )
-            entry = RegistryEntry(query, bound, {f"query {query.name}": text, **streams})
+            texts = {f"query {query.name}": text, **streams}
+            entry = RegistryEntry(query, bound, texts, made_by(bound))
             self._entries[query.name] = entry
             self._observer.query(query.name, QueryState.REGISTERED)
         return entry
@@ -108,7 +113,7 @@ class QueryRegistry:
 
     def with_answers(self, catalog: Catalog) -> Catalog:
         """Return a catalog with the streams that the running and waiting queries make."""
-        return with_answers(catalog, [each.bound for each in self._running()])
+        return with_answers(catalog, [each.made for each in self._running()])
 
     def readers(self, name: str) -> Sequence[RegisteredQuery]:
         """Return the running queries that read the stream of a query's answers."""

@@ -23,24 +23,32 @@ CONNECTOR = "answers"
 _CERTAIN = (IRI, ast.XSD + "integer", ast.XSD + "string")
 
 
-def with_answers(catalog: Catalog, queries: Iterable[Bound]) -> Catalog:
+Made = tuple[str, Stream | str]
+"""Name of a query, and the stream of its answers, or the reason why there is none."""
+
+
+def made_by(bound: Bound) -> Made | None:
+    """Return the stream that a query makes; None if it has no name in its text."""
+    name = bound.plan.name
+    return None if name is None else (name, _stream(name, bound))
+
+
+def with_answers(catalog: Catalog, made: Iterable[Made | None]) -> Catalog:
     """Return a catalog with the streams that registered queries make, by their names.
 
     A stream of the catalog's own goes before one of the same name, and the query that was
-    registered first before others.
+    registered first before others. O(queries).
     """
-    streams: dict[str, Stream] = {}
-    unreadable = dict(catalog.unreadable)
-    for bound in queries:
-        name = bound.plan.name
-        if name is None or name in streams or name in unreadable:
-            continue
-        made = _stream(name, bound)
-        if isinstance(made, Stream):
-            streams[name] = made
-        else:
-            unreadable[name] = made
-    return replace(catalog, streams={**streams, **catalog.streams}, unreadable=unreadable)
+    found: dict[str, Stream | str] = {}
+    for name, stream in filter(None, made):
+        found.setdefault(name, stream)
+    streams = {name: each for name, each in found.items() if isinstance(each, Stream)}
+    reasons = {name: each for name, each in found.items() if isinstance(each, str)}
+    return replace(
+        catalog,
+        streams={**streams, **catalog.streams},
+        unreadable={**reasons, **catalog.unreadable},
+    )
 
 
 def property_of(stream: str, variable: str) -> str:
@@ -128,7 +136,7 @@ def _properties(bound: Bound) -> Mapping[str, Property]:
 def _known(bound: BoundQuery) -> Iterator[tuple[str, str]]:
     plan, matcher = bound.plan, bound.matcher
     aggregate = plan.aggregate
-    for name in plan.stream_variables if aggregate is None else (aggregate.key,):
+    for name in plan.stream_variables if aggregate is None else aggregate.keys:
         datatype = IRI if matcher.is_subject(name) else matcher.datatype(name)
         if datatype is not None:
             yield name, datatype

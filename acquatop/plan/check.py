@@ -93,11 +93,11 @@ def _parsed(text: str, catalog: Catalog | None, bare_unit: str | None) -> ast.Qu
 def _with_stream_of(analysis: Analysis, catalog: Catalog | None) -> Catalog | None:
     if catalog is None or analysis.plan is None or not analysis.ok:
         return catalog
-    from acquatop.plan.answers_stream import with_answers
+    from acquatop.plan.answers_stream import made_by, with_answers
     from acquatop.plan.bind import bind_plan
 
     bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
-    return with_answers(catalog, [bound])
+    return with_answers(catalog, [made_by(bound)])
 
 
 def answers_in(analysis: Analysis, catalog: Catalog | None) -> dict[str, str]:
