@@ -58,6 +58,16 @@ class PastValues:
             if kept > 0:
                 del self._times[key][:kept], self._terms[key][:kept]
 
+    def keys(self) -> Iterable[str]:
+        """Return the keys whose values are known."""
+        return self._times.keys()
+
+    def drop_empty(self, now: float) -> None:
+        """Drop the keys that have had no value for all the time that is looked back."""
+        for key, terms in list(self._terms.items()):
+            if not any(map(any, terms)) and self._times[key][0] <= now - self.longest:
+                del self._times[key], self._terms[key]
+
     def keep_only(self, is_held: Callable[[str], bool]) -> None:
         """Drop the keys that the replica has dropped."""
         for key in [key for key in self._times if not is_held(key)]:

@@ -14,7 +14,7 @@ from rspql.passes.check_names import check_names
 from rspql.passes.check_windows import check_windows
 from rspql.passes.exact_calls import ExactCalls
 from rspql.passes.filters_in_digits import filters_in_digits
-from rspql.passes.look_back import look_back, with_past
+from rspql.passes.look_back import AGE_DECAY, look_back, with_past
 from rspql.passes.nest_groups import nest_groups
 from rspql.passes.normalise import normalise
 from rspql.passes.not_incremental import NotIncremental
@@ -22,6 +22,7 @@ from rspql.passes.plan_incremental import plan_incremental
 from rspql.passes.plan_windowed import plan_windowed
 from rspql.passes.recognise_topk import Ranking, recognise_topk
 from rspql.passes.split_sources import split_sources
+from rspql.passes.stream_past import with_stream_past
 from rspql.plan import PastValue, Plan, TopKPlan
 from rspql.scoring import DEFAULT_FUNCTIONS, Direction, FunctionRegistry, Interval
 
@@ -77,8 +78,9 @@ def analyse(
     normal, past = look_back(normal, found)
     normal = nest_groups(normal)
     sources = split_sources(normal, found)
-    remotes = with_past(sources.remotes, past, found)
-    sources = replace(sources, remotes=remotes, records=frozenset(records))
+    remotes, of_stream = with_past(sources.remotes, past, found)
+    normal, before = with_stream_past(normal, of_stream, found)
+    sources = replace(sources, remotes=remotes, records=frozenset(records), before=before)
     recognised = recognise_topk(normal, found)
     ranking = recognised if isinstance(recognised, Ranking) else None
     plan: Plan | None = None
@@ -95,7 +97,7 @@ def analyse(
         plan = windowed
         if ranking is not None:
             try:
-                _check_history(past)
+                _check_history(past, ranking)
                 plan = plan_incremental(normal, sources, ranking, windowed, functions, found)
                 calls = ExactCalls(functions)
                 alike = filters_in_digits(normal, sources, functions, calls)
@@ -151,8 +153,11 @@ def compile_query(
     return analysis.plan
 
 
-def _check_history(past: Collection[PastValue]) -> None:
+def _check_history(past: Collection[PastValue], ranking: Ranking) -> None:
     """Raise if a query looks back: values that change by time alone are no arrivals."""
+    for node in ast.walk(ranking.expression) if ranking.expression else ():
+        if isinstance(node, ast.Call) and node.function == ast.Iri(AGE_DECAY):
+            raise NotIncremental("its score decays as time passes", node)
     for each in past:
         message = f"it looks back at ?{each.variable}, which changes as time passes"
         raise NotIncremental(message, ast.Variable(each.variable, span=each.span))

@@ -195,6 +195,11 @@ def _windowed(plan: WindowedPlan, analysis: Analysis, known: Mapping[str, Docume
     return {
         "windows": [_window(window) for window in plan.windows],
         "remotes": [_remote(part, known) for part in plan.remotes],
+        "looks_back": [
+            {"keys": list(each.keys), "variable": past.variable, "ms": past.back_ms}
+            for each in plan.before
+            for past in each.past
+        ],
         "score": _score(analysis),
         "evaluates": query_text(plan.query),
     }
@@ -267,6 +272,10 @@ def _sections(document: Document) -> Iterator[_Branch]:
             f"window <{window['window']}> over the stream <{window['stream']}>{made}",
             list(_window_lines(window)),
         )
+    for past in document.get("looks_back", ()):
+        back = duration_text(past["ms"])
+        by = _variables(past["keys"])
+        yield f"kept of ?{past['variable']}: its changes of the last {back}, by {by}", []
     for remote in document["remotes"]:
         yield f"remote <{remote['service']}>", list(_remote_lines(remote))
     if document["score"]:

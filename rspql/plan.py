@@ -165,6 +165,24 @@ class RemotePart:
         return (*self.variables, *(each.name for each in self.past))
 
 
+@dataclass(frozen=True)
+class StreamPast:
+    """Past values of what a window's part of a query says, by key.
+
+    ``source`` binds the keys and the values. ``pattern`` stands where they are joined.
+    """
+
+    pattern: ServicePattern
+    keys: tuple[str, ...]
+    source: Group
+    past: tuple[PastValue, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The variables that are joined."""
+        return (*self.keys, *(each.name for each in self.past))
+
+
 ComputedKind = Literal["rank", "rest", "value", "holds"]
 """Result of a computation in exact digits.
 
@@ -188,7 +206,8 @@ class WindowedPlan:
     In ``query`` each WINDOW pattern is a GRAPH pattern on the window's name. The SERVICE patterns
     are still in it; those equal to a part's ``pattern`` are answered by that part. It may call
     functions of the engine for what is ``computed`` in exact digits, by IRI. If the query is plain
-    SPARQL, ``exact`` is the plan of the same query with such calls, if it needs any.
+    SPARQL, ``exact`` is the plan of the same query with such calls, if it needs any. ``before`` are
+    past values of its windows, joined at patterns of their own.
     """
 
     name: str | None
@@ -200,6 +219,7 @@ class WindowedPlan:
     functions: FunctionRegistry = field(default=DEFAULT_FUNCTIONS, compare=False, repr=False)
     computed: Mapping[str, Computed] = field(default_factory=dict, hash=False)
     exact: WindowedPlan | None = field(default=None, repr=False)
+    before: tuple[StreamPast, ...] = ()
 
     @property
     def evaluated(self) -> WindowedPlan:

@@ -58,22 +58,20 @@ def look_back(query: ast.Query, found: list[Diagnostic]) -> tuple[ast.Query, tup
 
 def with_past(
     parts: Iterable[RemotePart], past: Iterable[PastValue], found: list[Diagnostic]
-) -> tuple[RemotePart, ...]:
-    """Return remote parts with the past values that each binds; note those that none does."""
+) -> tuple[tuple[RemotePart, ...], tuple[PastValue, ...]]:
+    """Return remote parts with the past values that each binds, and those that none does."""
     parts, past = tuple(parts), tuple(past)
+    bound = {name: part for part in parts for name in part.variables}
     for each in past:
-        if not any(each.variable in part.variables for part in parts):
-            message = f"no SERVICE says ?{each.variable}, at which a change looks back"
-            hint = "only the values of remotes are remembered"
-            found.append(Diagnostic("change", message, each.span, hint))
-        elif any(each.variable in part.variables and part.key is None for part in parts):
+        if each.variable in bound and bound[each.variable].key is None:
             message = f"?{each.variable} is fetched whole, without a key to remember it by"
             hint = "share a variable between the SERVICE and a WINDOW"
             found.append(Diagnostic("change", message, each.span, hint))
-    return tuple(
+    own = tuple(
         replace(part, past=tuple(each for each in past if each.variable in part.variables))
         for part in parts
     )
+    return own, tuple(each for each in past if each.variable not in bound)
 
 
 def _is_change(node: ast.Node) -> TypeGuard[ast.Call]:

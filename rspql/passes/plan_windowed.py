@@ -62,6 +62,10 @@ def plan_windowed(
         score_variable=ranking.variable if ranking else None,
         functions=functions,
         computed={} if calls is None else calls.computed,
+        before=tuple(
+            replace(each, source=_evaluable(ast.rewritten(each.source, expand)))
+            for each in sources.before
+        ),
     )
 
 

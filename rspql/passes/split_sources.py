@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
-from rspql.plan import AnyWindow, CountWindow, RemotePart, Window
+from rspql.plan import AnyWindow, CountWindow, RemotePart, StreamPast, Window
 from rspql.scope import certain, certain_in, visible
 
 
@@ -21,6 +21,7 @@ class Sources:
     windows: tuple[AnyWindow, ...]
     remotes: tuple[RemotePart, ...]
     records: frozenset[str] = frozenset()
+    before: tuple[StreamPast, ...] = ()
 
 
 def split_sources(query: ast.Query, found: list[Diagnostic]) -> Sources:

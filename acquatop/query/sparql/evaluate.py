@@ -26,7 +26,7 @@ from acquatop.query.sparql.zero_length import with_zero_lengths
 from replica.terms import is_blank
 from rspql import ast
 from rspql.ast import rewritten
-from rspql.plan import RemotePart
+from rspql.plan import RemotePart, StreamPast
 from rspql.printer import query_text
 
 Answers = Mapping[ast.ServicePattern, ast.Values]
@@ -76,7 +76,7 @@ class Evaluator:
         engine: SparqlEngine,
         *,
         windows: Sequence[str] = (),
-        remotes: Sequence[RemotePart] = (),
+        remotes: Sequence[RemotePart | StreamPast] = (),
     ) -> None:
         self.form = type(query.form).__name__.lower()
         self._query = query
@@ -115,6 +115,22 @@ class Evaluator:
         terms = (solution.get(key) for solution in self._run(query, answers, at_ms).solutions)
         texts = (text_of(term) for term in terms if isinstance(term, NamedNode | Literal))
         return sorted(text for text in texts if not is_blank(text))
+
+    def rows(
+        self, names: Sequence[str], source: ast.Group, answers: Answers, at_ms: int
+    ) -> list[dict[str, str]]:
+        """Return a pattern's distinct solutions as N-Triples texts, without blank nodes."""
+        form = ast.Select(tuple(map(ast.Variable, names)), "DISTINCT")
+        query = with_zero_lengths(ast.Query(form, source))
+        found = []
+        for solution in self._run(query, answers, at_ms).solutions:
+            row = {
+                name: text_of(term)
+                for name, term in solution.items()
+                if isinstance(term, NamedNode | Literal)
+            }
+            found.append(row)
+        return found
 
     def _source(self, key: str, source: ast.Group) -> ast.Query:
         """Return the query for the keys of a pattern.

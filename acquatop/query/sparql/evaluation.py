@@ -30,6 +30,7 @@ from acquatop.query.sparql.evaluate import SparqlResult as Found
 from acquatop.query.sparql.functions import called_functions
 from acquatop.query.sparql.quad_store import OpenEngine, QuadStore
 from acquatop.query.sparql.shown_terms import rdflib_of
+from acquatop.query.sparql.stream_history import StreamHistory
 from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.refresh.flow import order_of
@@ -41,6 +42,7 @@ from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from replica.store import WHOLE, SolutionStore
+from rspql.ast import Values
 
 _KIND, _VERSION = "windowed query", 1
 
@@ -90,7 +92,7 @@ class SparqlEvaluation:
         windows = [graph.name for graph in self._graphs]
         try:
             self._evaluator = Evaluator(
-                plan.query, store.engine, windows=windows, remotes=plan.remotes
+                plan.query, store.engine, windows=windows, remotes=(*plan.remotes, *plan.before)
             )
         except BaseException:
             store.close()  # its engine may run already
@@ -109,6 +111,7 @@ class SparqlEvaluation:
         self._schedule = SeveralStreams(
             self._graphs, [window.stream.iri for window in bound.windows]
         )
+        self._histories = [StreamHistory(each) for each in plan.before]
         self._results: dict[str, list[str]] = {}
         self._is_resumed = False
         self._failures = failures
@@ -146,6 +149,8 @@ class SparqlEvaluation:
             graphs = (self._graphs[at] for at in self._schedule.positions(stream))
             late = max((graph.add(records) for graph in graphs), default=0)
             self._schedule.counters.late += late
+            for history in self._histories if late else ():
+                history.doubt()
 
     # Answers out ----------------------------------------------------------------------------------
 
@@ -192,6 +197,7 @@ class SparqlEvaluation:
                 "remotes": self._services.snapshot(),
                 "output": self._assembly.snapshot(),
                 "tally": self._schedule.counters.snapshot(),
+                **{f"past{at}": each.snapshot() for at, each in enumerate(self._histories)},
             }
         )
 
@@ -208,6 +214,8 @@ class SparqlEvaluation:
             self._services.resume(parts["remotes"])
             self._schedule.resume(settings)
             self._results = settings["results"]
+            for at, history in enumerate(self._histories):
+                history.resume(parts[f"past{at}"])
         self._is_resumed = True
 
     def snapshot_committed(self) -> None:
@@ -242,6 +250,8 @@ class SparqlEvaluation:
         try:
             answer = self._evaluate(due.closes_ms, closed, windows, longest_wait)
         except EvaluationLost as lost:
+            for history in self._histories:
+                history.lose(due.closes_ms)
             self._losses.append(lost)
             return Unanswered(self.name, closed.opens_ms, closed.closes_ms, lost.reason, str(lost))
         self._losses.clear()
@@ -260,7 +270,11 @@ class SparqlEvaluation:
         self, now_ms: int, closed: ClosedWindow, windows: tuple[Shown, ...], longest_wait: float
     ) -> Answer:
         refresh = self._services.refresh(now_ms, self._results, longest_wait)
-        found = self._evaluator.evaluate(refresh.answers, self._instant(now_ms))
+        before = {
+            each.plan.pattern: self._before(each, refresh, now_ms) for each in self._histories
+        }
+        answers = {**refresh.answers, **before}
+        found = self._evaluator.evaluate(answers, self._instant(now_ms))
         self._note_results(found)
         result = Result(
             rows=tuple(
@@ -279,9 +293,21 @@ class SparqlEvaluation:
             refresh.failure,
         )
         counts = self._schedule.counters.take(rejected=refresh.rejected)
-        return self._assembly.answer(closed, result, self._certificate(refresh), counts, use)
+        certificate = self._certificate(refresh, now_ms)
+        return self._assembly.answer(closed, result, certificate, counts, use)
 
-    def _certificate(self, refresh: RefreshResult) -> Certificate:
+    def _before(self, history: StreamHistory, refresh: RefreshResult, now_ms: int) -> Values:
+        """Note a window's values in their history, and return those of before."""
+        plan = history.plan
+        names = (*plan.keys, *history.variables)
+        instant = self._instant(now_ms)
+        rows = self._evaluator.rows(names, plan.source, refresh.answers, instant)
+        rows = [row for row in rows if all(key in row for key in plan.keys)]
+        is_certain = not any(graph.is_uncertain for graph in self._graphs)
+        history.note(rows, now_ms, is_certain=is_certain)
+        return history.values(rows, now_ms)
+
+    def _certificate(self, refresh: RefreshResult, now_ms: int) -> Certificate:
         reasons = [
             f"{count} of the keys to ask <{service}> for have no answer from it yet"
             for service, count in refresh.missing.items()
@@ -292,6 +318,7 @@ class SparqlEvaluation:
             for service, count in refresh.without_past.items()
             if count
         ]
+        reasons += [said for each in self._histories if (said := each.reason(now_ms))]
         if any(graph.is_uncertain for graph in self._graphs):
             reasons.append("something that belongs into a window came too late")
         if reasons:

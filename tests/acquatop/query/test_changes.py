@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -137,11 +138,13 @@ def test_changes_are_those_of_the_looks_at_a_key(tmp_path: Path, items: int, loa
     assert checked > 5
 
 
-def live_answers(catalog: Catalog, state: Path, last_close_ms: int) -> dict[int, object]:
+def live_answers(
+    catalog: Catalog, state: Path, last_close_ms: int, text: str = QUERY
+) -> dict[int, object]:
     """Return the answers of a life that ends with the answer to a window."""
     found: dict[int, object] = {}
     with Engine(catalog, runtime="local", state=state, autostart=False) as engine:
-        query = engine.register(QUERY, name="growing")
+        query = engine.register(text, name="growing")
         engine.start()
         for answer in query:
             found[answer.closes_ms] = answer.canonical()
@@ -173,6 +176,76 @@ def test_the_history_survives_a_restart(tmp_path: Path) -> None:
     write(tmp_path / "people.jsonl", forgetting(rows, 5 * SLIDE))
     second = live_answers(catalog, tmp_path / "state", 9 * SLIDE)
     assert {**first, **second} == {close: whole[close] for close in range(SLIDE, 10 * SLIDE, SLIDE)}
+
+
+COUNTS = """PREFIX : <http://example.org/>
+SELECT ?user ?n (change:difference(?n, "PT3S"^^xsd:duration) AS ?more)
+  (change:before(?n, "2500ms") AS ?before)
+FROM NAMED WINDOW :w ON :s [RANGE 2s STEP 1s]
+WHERE { WINDOW :w { SELECT ?user (COUNT(*) AS ?n) WHERE { ?e :by ?user } GROUP BY ?user } }
+ORDER BY DESC(?more) LIMIT 9"""
+
+
+def counted(folder: Path) -> tuple[Catalog, list[dict[str, int]]]:
+    catalog, _ = world(folder, 1, items=1, load=False)
+    random = Random(11)
+    events = [
+        {"id": at, "t": random.randrange(1, 12_000), "user": random.randrange(4)}
+        for at in range(40)
+    ]
+    events.sort(key=lambda each: each["t"])
+    write(folder / "events", events)
+    return catalog, events
+
+
+def counts_at(events: Sequence[Mapping[str, int]], close_ms: int) -> Mapping[str, int]:
+    """Return the events of each user in the window that closes."""
+    inside = (each["user"] for each in events if close_ms - 2_000 < each["t"] <= close_ms)
+    return Counter(f"{NS}user/{user}" for user in inside)
+
+
+def test_changes_of_a_stream_are_those_between_its_windows(tmp_path: Path) -> None:
+    catalog, events = counted(tmp_path)
+    found = answers(catalog, COUNTS)
+    first = found[0].closes_ms
+    for answer in found:
+        now, three = counts_at(events, answer.closes_ms), counts_at(events, answer.closes_ms - BACK)
+        shown = {str(row.bindings["user"]): row for row in answer.rows}
+        if answer.closes_ms - BACK < first:
+            assert answer.status is Status.APPROXIMATE
+            assert "compared with" in (answer.reason or "")
+            assert not shown
+            continue
+        assert answer.status is Status.EXACT
+        more = {user: now[user] - three[user] for user in now if user in three}
+        assert {user: row.bindings["more"].value for user, row in shown.items()} == more
+        for user, row in shown.items():
+            assert row.bindings["before"].value == three[user]
+    assert sum(len(answer.rows) for answer in found) > 10
+
+
+def test_the_history_of_a_stream_survives_a_restart(tmp_path: Path) -> None:
+    catalog, _ = counted(tmp_path)
+    lines = (tmp_path / "events").read_text().splitlines(keepends=True)
+    whole = {each.closes_ms: each.canonical() for each in answers(catalog, COUNTS)}
+    (tmp_path / "events").write_text("".join(lines[:20]))
+    close_ms = json.loads(lines[19])["t"] // SLIDE * SLIDE
+    first = live_answers(catalog, tmp_path / "state", close_ms, COUNTS)
+    with (tmp_path / "events").open("a") as file:
+        file.write("".join(lines[20:]))
+    second = live_answers(catalog, tmp_path / "state", 11 * SLIDE, COUNTS)
+    assert max(first) < max(second)
+    assert {**first, **second} == {close: whole[close] for close in {**first, **second}}
+
+
+def test_a_late_record_makes_what_is_compared_with_uncertain(tmp_path: Path) -> None:
+    catalog, events = counted(tmp_path)
+    at = next(at for at, each in enumerate(events) if each["t"] > 7_000)
+    late = {"id": 99, "t": 3_500, "user": 0}
+    write(tmp_path / "events", [*events[:at], late, *events[at:]])
+    statuses = {each.closes_ms: each.status for each in answers(catalog, COUNTS)}
+    assert statuses[8_000] is Status.APPROXIMATE
+    assert statuses[max(statuses)] is Status.EXACT
 
 
 @pytest.mark.spark
@@ -212,7 +285,7 @@ def test_scores_halve_with_their_age(tmp_path: Path) -> None:
         ('change:growth(?followers, "soon")', "is not a duration"),
         ("change:growth(?followers)", "takes a value and a duration"),
         ('change:growth(?user, "3s")', None),
-        ('change:growth(?e, "3s")', "no SERVICE says ?e"),
+        ('change:growth(?e, "3s")', "neither a SERVICE nor a WINDOW says ?e"),
         ('change:growth(1 + ?followers, "3s")', "looks back at a variable"),
         ('change:grow(?followers, "3s")', "there is no function <urn:acquatop:change:grow>"),
     ],
