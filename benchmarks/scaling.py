@@ -45,6 +45,7 @@ from benchmarks.spark_bench import child
 from benchmarks.spark_bench.data import SLIDE_MS, SPAN_MS, START_MS, World, blocks, prepare, weights
 from benchmarks.spark_bench.lines import shown
 from benchmarks.spark_bench.ours import catalog_text, query
+from connectors.subjects import named_records
 
 WARM = 4
 """Batches before the measurement starts: after them the windows are full."""
@@ -148,7 +149,7 @@ class Bench:
     ) -> list[bytes]:
         """Do the executors' work, and return the data they send."""
         reducers = cloudpickle.loads(cloudpickle.dumps(reducers))  # type: ignore[no-untyped-call]
-        records = watch("decode", lambda: self._bound[0].stream.mapping.records(rows))
+        records = watch("decode", lambda: named_records(self._bound[0].stream.mapping, rows))
         matcher = self._bound[0].matcher
         found = watch("match", lambda: matcher.find(records))
         tables = watch("reduce", lambda: [each.reduce(records, found) for each in reducers])

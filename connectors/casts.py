@@ -23,7 +23,8 @@ def fitted(column: pa.Array, type_: pa.DataType) -> pa.Array:
 
     A value that does not fit becomes null. Instants and dates become milliseconds since the epoch;
     the finer part is cut off. Fractions are not integers, and only finite numbers are doubles.
-    Integers also become texts. A column that fits already is returned as it is.
+    Integers also become texts; as coded texts they stay integers of 64 bits, if these hold them,
+    and whoever needs a text writes it. A column that fits already is returned as it is.
 
     >>> fitted(pa.array([1.0, 1.5, None]), pa.int64()).to_pylist()
     [1, None, None]
@@ -97,9 +98,11 @@ def _texts(column: pa.Array) -> pa.Array:
     return pa.nulls(len(column), pa.string())
 
 
-def _coded(column: pa.Array, type_: pa.DictionaryType) -> pa.DictionaryArray:
+def _coded(column: pa.Array, type_: pa.DictionaryType) -> pa.Array:
     if column.type == type_:
         return column
+    if pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type):
+        return column.cast(pa.int64())
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not (pa.types.is_integer(column.type) or _is_text(column.type)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.casts import fitted
-from connectors.coded import CODED
+from connectors.coded import CODED, coded
 from connectors.fields import FAULT, ROW, misfit
 from connectors.mapping import FieldMapping
 from connectors.scalars import SCALAR, is_list
@@ -63,11 +63,32 @@ class ColumnsMapping(FieldMapping):
             for name, type_ in types.items()
         }
 
-    def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of rows; a missing column counts as nulls."""
         columns, faults = fitted_columns(batch, self.types, self.lists)
         rows = pa.array(np.arange(batch.num_rows, dtype=np.int32))
         return self.items(pa.table({**columns, FAULT: faults, ROW: rows}), batch)
+
+
+def together(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return batches as one. Where some have coded texts and others integers, all have texts."""
+    if len(batches) == 1:
+        return batches[0]
+    schema = batches[0].schema
+    if any(batch.schema != schema for batch in batches):
+        batches = [_with_texts(batch, batches) for batch in batches]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def _with_texts(batch: pa.RecordBatch, others: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    columns = {
+        name: coded(batch.column(name).cast(pa.string()))
+        if pa.types.is_integer(batch.column(name).type)
+        and any(pa.types.is_dictionary(each.column(name).type) for each in others)
+        else batch.column(name)
+        for name in batch.schema.names
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def fitted_columns(

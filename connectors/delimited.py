@@ -49,7 +49,7 @@ class CsvMapping(FieldMapping):
     columns: tuple[str, ...] = ()
     dialect: Dialect = field(default_factory=Dialect)
 
-    def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of lines; empty lines are skipped.
 
         The lines are in the column ``value``.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +16,8 @@ _FIT_FOR_IRI = (
 
 _USUAL = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~!$&'()*+,;=:@/?-"
 """Bytes allowed anywhere in an IRI."""
+_USUAL_WHOLE = _USUAL + b"#"
+_SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 _WHOLE_IRI = _FIT_FOR_IRI.replace("^", "^[A-Za-z][A-Za-z0-9+.-]*:", 1).replace("/?-]", "/?#-]")
 
 
@@ -37,14 +41,29 @@ def make_iris(names: pa.Array, prefix: str) -> pa.BooleanArray:
 
 def are_iris(texts: pa.StringArray) -> pa.BooleanArray:
     """Return True for each text that is a whole IRI; null for null."""
+    if (
+        len(texts)
+        and not texts.null_count
+        and _begin_alike(texts)
+        and _are_usual(texts, _USUAL_WHOLE)
+    ):
+        return texts.is_valid()
     return pc.match_substring_regex(texts, _WHOLE_IRI)
 
 
-def _are_usual(names: pa.StringArray) -> bool:
+def _begin_alike(texts: pa.StringArray) -> bool:
+    """Return True if all texts begin with the scheme of the first one; False if one is null."""
+    if not len(texts) or texts.null_count:
+        return False
+    scheme = _SCHEME.match(texts[0].as_py())
+    return scheme is not None and bool(pc.all(pc.starts_with(texts, scheme[0])).as_py())
+
+
+def _are_usual(names: pa.StringArray, usual: bytes = _USUAL) -> bool:
     """Return True if all names are of usual characters: far cheaper to tell than by a pattern."""
     texts = names.cast(pa.large_binary())
     _, offsets, data = texts.buffers()
     if data is None or not len(texts):
         return True
     bounds = np.frombuffer(offsets, np.int64)[[texts.offset, texts.offset + len(texts)]].tolist()
-    return not data.slice(bounds[0], bounds[1] - bounds[0]).to_pybytes().translate(None, _USUAL)
+    return not data.slice(bounds[0], bounds[1] - bounds[0]).to_pybytes().translate(None, usual)

@@ -19,7 +19,15 @@ from connectors.iris import are_iris, in_template, make_iris
 from connectors.lexical import INTEGERS, XSD
 from connectors.number_texts import finite_numbers, whole_numbers
 from connectors.objects import named, with_languages
-from connectors.properties import ARRIVAL, DATATYPES, IRI, Property, Template, TermProperty
+from connectors.properties import (
+    ARRIVAL,
+    DATATYPES,
+    IRI,
+    SUBJECT,
+    Property,
+    Template,
+    TermProperty,
+)
 from connectors.row_origins import ARRIVED, origins_of
 from connectors.scalars import (
     BARE,
@@ -31,6 +39,7 @@ from connectors.scalars import (
     scalars_of,
     times_of,
 )
+from connectors.subjects import subject_field
 
 if TYPE_CHECKING:
     from connectors.mapping import FieldMapping
@@ -70,13 +79,19 @@ class Items:
         times, subjects = self._times(), self._subjects()
         objects = [self._objects(each) for each in self._mapping.properties.values()]
         bad = _single(self._bad)
+        schema = self._schema(subjects)
         if any(isinstance(each, _Several) for each in objects):
             columns = _unfolded([_single(times), _single(subjects)], objects, bad, self._rows)
-            return pa.RecordBatch.from_arrays(columns, schema=self._mapping.schema)
+            return pa.RecordBatch.from_arrays(columns, schema=schema)
         columns = [_single(column) for column in (times, subjects, *objects)]
         if bad.null_count < len(bad):
             columns = [_hidden(column, bad) for column in columns]
-        return pa.RecordBatch.from_arrays([*columns, bad, self._rows], schema=self._mapping.schema)
+        return pa.RecordBatch.from_arrays([*columns, bad, self._rows], schema=schema)
+
+    def _schema(self, subjects: pa.Array) -> pa.Schema:
+        schema, template = self._mapping.schema, self._mapping.subject
+        field = subject_field(subjects, template.prefix, template.suffix)
+        return schema.set(schema.get_field_index(SUBJECT), field)
 
     def _note(self, good: pa.BooleanArray, reason: str) -> None:
         """Note a fault for each record that is not good; the first fault of a record counts."""
@@ -99,18 +114,22 @@ class Items:
         )
         return times
 
-    def _subjects(self) -> pa.DictionaryArray:
+    def _subjects(self) -> pa.Array:
+        """Return the subjects' names."""
         subject = self._mapping.subject
         if not subject.field:
-            names = _own_names(self._source).take(self._rows)
-            return uncoded(in_template(names, subject.prefix, subject.suffix))
+            return _own_names(self._source).take(self._rows)
         written = _single(self._fields[subject.field])
         self._note(pc.is_valid(written), f'no subject in the field "{subject.field}"')
-        names = names_of(written) if written.type == SCALAR else coded(written)
+        if pa.types.is_integer(written.type):
+            names = written
+        else:
+            names = names_of(written) if written.type == SCALAR else coded(written)
         if written.type == SCALAR:
             fit = pc.or_(pc.is_null(written), pc.is_valid(names))
             self._note(fit, f'the field "{subject.field}" is not a string')
-        return _iris(names, subject.field, subject, self._note)
+        _note_unfit(names, subject.field, subject, self._note)
+        return names
 
     # Objects --------------------------------------------------------------------------------------
 
@@ -152,9 +171,10 @@ class Items:
         if values.type == SCALAR:
             values = _of_scalars(about, values, note)
         if about.datatype == IRI:
-            return _iris(coded(values), about.field, about.template, note)
+            names = coded(values if about.template is not None else _texts(values))
+            return _iris(names, about.field, about.template, note)
         if DATATYPES[about.datatype] == pa.string():
-            return uncoded(values)
+            return uncoded(_texts(values))
         return _numbers(about, values, note)
 
     def _terms(
@@ -223,10 +243,27 @@ def _iris(
     if template is None:
         note(_of_each(are_iris(each), names), f'the field "{field}" is not an IRI')
         return _recoded(names, in_template(each, "", ""))
-    good = _of_each(make_iris(each, template.prefix), names)
-    note(good, f'the field "{field}" does not fit into an IRI')
+    _note_unfit(names, field, template, note)
     terms = in_template(each.cast(pa.string()), template.prefix, template.suffix)
     return _recoded(names, terms)
+
+
+def _note_unfit(names: pa.Array, field: str, template: Template, note: Note) -> None:
+    """Note a fault for each name that makes no IRI; each distinct one is checked once."""
+    good = (
+        _of_each(make_iris(names.dictionary, template.prefix), names)
+        if pa.types.is_dictionary(names.type)
+        else make_iris(names, template.prefix)
+    )
+    note(good, f'the field "{field}" does not fit into an IRI')
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    """Return values of which integers have become texts, each distinct one once."""
+    if not pa.types.is_integer(values.type):
+        return values
+    each = coded(values)
+    return _recoded(each, each.dictionary.cast(pa.string()))
 
 
 def _of_scalars(about: Property, scalars: pa.DictionaryArray, note: Note) -> pa.Array:

@@ -36,6 +36,7 @@ from connectors.properties import (
     schema_of,
 )
 from connectors.scalars import SCALAR, scalars_of
+from connectors.subjects import written
 from connectors.topics import is_topic, topic_fields
 
 __all__ = [
@@ -122,6 +123,14 @@ class FieldMapping(RecordColumns):
         types = {type_ for field, (type_, _) in self._uses() if field == name}
         return next((each for each in (pa.int64(), pa.float64()) if each in types), pa.string())
 
+    def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records in a batch of a source's rows."""
+        return written(self.named(batch))
+
+    def named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records in a batch, with subjects as names (:mod:`connectors.subjects`)."""
+        raise NotImplementedError
+
     def items(self, fields: pa.Table, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the items of records given by their fields, each in the type that its use needs.
 
@@ -139,7 +148,7 @@ class JsonMapping(FieldMapping):
     For a message, fields may be its topic (:mod:`connectors.topics`).
     """
 
-    def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of lines, each a JSON object in the column ``value``.
 
         An unusable line becomes a row of nulls with the reason in the column ``bad``. Empty lines

@@ -28,8 +28,9 @@ Options:
   out.
 - ``columns``: a JSON object with the types of the requested columns: ``bigint``, ``double``,
   ``string`` or ``scalar`` (any single value, :mod:`connectors.scalars`).
-- ``coded``: a JSON list of the columns that are read as dictionaries, each distinct text only once.
-  Only for direct callers of the reader: Spark's own rows cannot be dictionaries.
+- ``coded``: a JSON list of the columns that are read as dictionaries, each distinct text only once,
+  or as integers if they are such. Only for direct callers of the reader: Spark's own rows cannot
+  be so.
 - ``maxRowsPerBatch``: maximum number of rows in one batch, 2 million by default.
 - ``maxPartitions``: maximum number of partitions of a batch, one per core by default.
 """

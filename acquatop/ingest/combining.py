@@ -17,6 +17,7 @@ from acquatop.ingest.star_join import StarSolutions
 from connectors.coded import plain
 from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, SUBJECT, TIME
+from connectors.subjects import subjects_of
 from rspql import ast
 from rspql.plan import TopKPlan
 
@@ -60,7 +61,7 @@ class CombiningMatcher(Matcher):
             pc.coalesce(terms_of(values, self._datatype(triple)), "")
             for values, triple in zip(said, self._patterns, strict=True)
         ]
-        subjects = plain(records.column(SUBJECT))
+        subjects = plain(subjects_of(records))
         return pa.table(
             {
                 TIME: records.column(TIME),

@@ -29,6 +29,7 @@ from acquatop.topk.contract import IntArray
 from connectors.coded import distinct, plain
 from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, SUBJECT, TIME, XSD_DOUBLE, Property
+from connectors.subjects import subjects_of
 from rspql import ast
 from rspql.diagnostics import Diagnostic
 from rspql.plan import TopKPlan
@@ -246,7 +247,7 @@ class GraphMatcher(Matcher):
 
     def _statements(self, records: pa.RecordBatch) -> RecordRows:
         return RecordRows(
-            plain(records.column(SUBJECT)),
+            plain(subjects_of(records)),
             self._predicates,
             [
                 plain(terms_of(records.column(self._mapping.column(each)), about.datatype))
@@ -258,7 +259,7 @@ class GraphMatcher(Matcher):
     def _rows(self, records: pa.RecordBatch, found: Bindings) -> pa.RecordBatch:
         """Return solutions as rows, given the records that are their graphs."""
         some = records.take(pa.array(found.graphs))
-        columns = self._solutions(plain(some.column(SUBJECT)), some.column(TIME), found)
+        columns = self._solutions(plain(subjects_of(some)), some.column(TIME), found)
         if self._arrivals == "latest":
             objects = self._statements(some).objects
             columns |= {f"o{at}": each for at, each in enumerate(objects)}

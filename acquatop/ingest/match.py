@@ -22,7 +22,7 @@ from acquatop.ingest.term_filter import TermFilter
 from acquatop.ingest.terms import from_ast
 from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
-from connectors.coded import coded, distinct, plain, uncoded
+from connectors.coded import coded, distinct, plain
 from connectors.contract import RecordDecoder
 from connectors.lexical import INTEGERS
 from connectors.mapping import (
@@ -37,6 +37,7 @@ from connectors.mapping import (
     TermProperty,
 )
 from connectors.objects import named, quoted
+from connectors.subjects import subjects_of
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.plan import AggregateColumn, Aggregation, Score, TopKPlan
@@ -385,7 +386,7 @@ class Matcher:
         subject = self._pattern[0].subject
         if isinstance(subject, ast.Variable):
             return good
-        subjects = uncoded(records.column(SUBJECT))
+        subjects = subjects_of(records)
         same = pc.equal(subjects.dictionary, _constant(subject)).take(subjects.indices)
         return pc.fill_null(pc.and_(good, same), False)
 
@@ -404,7 +405,7 @@ class Matcher:
         """Return a mask of the records with a value for a variable, the same wherever it stands."""
         values = records.column(self._column(triple))
         if self.is_subject(variable):
-            others = records.column(SUBJECT)
+            others = subjects_of(records)
         elif triple == self._triple(variable):
             return pc.is_valid(values)
         else:
@@ -419,14 +420,14 @@ class Matcher:
     def _terms(self, variable: str, records: pa.RecordBatch) -> pa.Array:
         """Return the values that a variable is bound to as terms."""
         if self.is_subject(variable):
-            return plain(records.column(SUBJECT))
+            return plain(subjects_of(records))
         triple = self._triple(variable)
         return terms_of(records.column(self._column(triple)), self._datatype(triple))
 
     def _coded_terms(self, variable: str, records: pa.RecordBatch) -> pa.DictionaryArray:
         """Return the values that a variable is bound to as terms, each distinct one made once."""
         if self.is_subject(variable):
-            return distinct(records.column(SUBJECT))
+            return distinct(subjects_of(records))
         triple = self._triple(variable)
         each = distinct(records.column(self._column(triple)))
         terms = terms_of(each.dictionary, self._datatype(triple))
@@ -492,7 +493,7 @@ class Found:
     @cached_property
     def subjects(self) -> pa.StringArray:
         """Subject of each record."""
-        return plain(self._records.column(SUBJECT))
+        return plain(subjects_of(self._records))
 
     @property
     def identities(self) -> pa.StringArray:
@@ -515,7 +516,7 @@ class Found:
         """Join or grouping key of each record, as terms: each distinct term is made once."""
         names = self._matcher._keys
         if not names:
-            return distinct(self._records.column(SUBJECT))
+            return distinct(subjects_of(self._records))
         columns = [self._matcher._coded_terms(name, self._records) for name in names]
         return columns[0] if len(columns) == 1 else joined_keys(columns)
 

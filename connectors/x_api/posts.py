@@ -100,7 +100,7 @@ class PostsMapping(FieldMapping):
                 f'use {{{ITEM}}} in the subject, or arrivals = "all"'
             )
 
-    def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of lines; empty lines are skipped.
 
         Each line is a post in the column ``value``.

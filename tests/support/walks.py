@@ -21,7 +21,7 @@ class Step(NamedTuple):
 
 EVENT = (
     Step("connectors", "LinesReader.read", "read the partition"),
-    Step("connectors", "JsonMapping.records", "decode to columns"),
+    Step("connectors", "JsonMapping.named", "decode to columns"),
     Step("ingest", "Matcher.find", "match the pattern"),
     Step("ingest", "Solutions.reduce", "leave out the replaced"),
     Step("engine", "StreamDriver.take", "take the batch"),

@@ -16,7 +16,9 @@ from acquatop.ingest.reduce.late_finder import LateFinder, without_far_ahead
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
+from connectors.columns import together
 from connectors.contract import RecordDecoder
+from connectors.subjects import named_records
 
 _NOWHERE = np.empty((0, 2), dtype=np.int64)
 
@@ -50,8 +52,8 @@ class Job:
         batches = [batch for batch in batches if len(batch)]
         if not batches:
             return
-        rows = _together(batches)
-        records = self.mapping.records(rows)
+        rows = together(batches)
+        records = named_records(self.mapping, rows)
         if self.latest_ms is not None:
             records = without_far_ahead(records, self.latest_ms)
         behind = [] if self.order is None else list(self.order.segments(records))
@@ -104,9 +106,3 @@ def reduced(
         yield Part(
             facts, _NOWHERE if windows is None else panes[windows], reducer.reduce(records, its)
         )
-
-
-def _together(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

@@ -18,7 +18,8 @@ from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 from connectors.contract import RecordDecoder
 from connectors.fields import ROW
-from connectors.mapping import BAD, SUBJECT, TIME
+from connectors.mapping import BAD, TIME
+from connectors.subjects import subjects_of
 
 RECORD = "record"
 TOO_FAR_AHEAD = "the time is too far ahead of the clock"
@@ -127,7 +128,7 @@ def _texts(
 
 
 def _statements(records: pa.RecordBatch, mapping: RecordDecoder) -> list[str]:
-    subjects = records.column(SUBJECT).to_pylist()
+    subjects = subjects_of(records).to_pylist()
     said: list[list[str]] = [[] for _ in subjects]
     for predicate, each in mapping.properties.items():
         terms = terms_of(records.column(mapping.column(predicate)), each.datatype)

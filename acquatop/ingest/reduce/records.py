@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from acquatop.ingest.match import Found
 from connectors.fields import ROW
+from connectors.subjects import written
 
 
 class Records:
@@ -16,7 +17,7 @@ class Records:
 
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
         """Return the records, without their row numbers if they still have them."""
-        table = pa.Table.from_batches([records])
+        table = pa.Table.from_batches([written(records)])
         return table.drop_columns([ROW]) if ROW in table.column_names else table
 
 

@@ -74,11 +74,12 @@ def _table(found: Found, panes: Sequence[KeptOfPane] | None) -> pa.Table:
             np.concatenate([np.empty(0, dtype=np.int64), *(pane.rows for pane in panes)])
         )
         left_out = [(pane.first, pane.left_out) for pane in panes if pane.left_out]
-    columns = {
-        name: _without_unused(column)
-        for name, column in zip(found.columns.schema.names, found.columns.columns, strict=True)
-    }
-    table = pa.table({**columns, GONE: found.gone})
+    columns = list(map(_without_unused, found.columns.columns))
+    fields = [
+        field.with_type(column.type)
+        for field, column in zip(found.columns.schema, columns, strict=True)
+    ]
+    table = pa.table([*columns, found.gone], pa.schema([*fields, (GONE, pa.bool_())]))
     return table.replace_schema_metadata({_LEFT_OUT: json.dumps(left_out)} if left_out else None)
 
 
