@@ -14,13 +14,15 @@ import pyarrow as pa
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
-from acquatop.plan.bind import BoundWindowed, bind_query
+from acquatop.plan.bind import BoundWindowed, bind_windowed
 from acquatop.query.contract import Tick
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.query.sparql.quad_store import OpenEngine
 from acquatop.query.sparql.worker_engine import WorkerEngine
 from benchmarks.table import Figure, report
+from rspql.compiler import compile_query
+from rspql.plan import TopKPlan
 
 STREAM = "http://example.org/posts"
 CATALOG = f"""
@@ -53,8 +55,10 @@ def main() -> None:
     options = parser.parse_args()
     catalog = Catalog.parse(CATALOG, file=Path("catalog.toml"), variables={})
     for title, text in QUERIES.items():
-        bound = bind_query(f"PREFIX : <http://example.org/> {text}", catalog)
-        assert isinstance(bound, BoundWindowed)
+        text = f"PREFIX : <http://example.org/> {text}"
+        plan = compile_query(text)
+        whole = plan.windowed if isinstance(plan, TopKPlan) else plan
+        bound = bind_windowed(whole, catalog, text=text)
         batches = list(_batches(bound))
         runs = {
             name: [closes_of(bound, batches, engine) for _ in range(3)]

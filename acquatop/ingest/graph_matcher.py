@@ -25,6 +25,7 @@ from acquatop.ingest.record_graphs import Bindings, PatternOverGraphs, RecordRow
 from acquatop.ingest.scoring import BoolArray
 from acquatop.ingest.stream_filter import StreamFilter
 from acquatop.ingest.term_filter import TermFilter
+from acquatop.ingest.text_filter import TextFilter
 from acquatop.topk.contract import IntArray
 from connectors.coded import distinct, plain
 from connectors.contract import RecordDecoder
@@ -216,7 +217,7 @@ class GraphMatcher(Matcher):
 
     # The engine -----------------------------------------------------------------------------------
 
-    def _filters(self) -> list[StreamFilter | TermFilter]:
+    def _filters(self) -> list[StreamFilter | TextFilter | TermFilter]:
         if self._made is None:
             some = filter(self._is_numeric, self._conditions)
             self._made = [self._filter(each) for each in some]

@@ -20,6 +20,7 @@ from acquatop.ingest.scoring import BoolArray
 from acquatop.ingest.stream_filter import StreamFilter, numbers_of
 from acquatop.ingest.term_filter import TermFilter
 from acquatop.ingest.terms import from_ast
+from acquatop.ingest.text_filter import TextFilter, text_filter
 from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from connectors.coded import coded, distinct, plain
@@ -89,7 +90,7 @@ class Matcher:
         self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
         self._conditions = plan.stream_filters
         self._functions = plan.score.functions
-        self._made: list[StreamFilter | TermFilter] | None = None
+        self._made: list[StreamFilter | TextFilter | TermFilter] | None = None
 
     def check(self, found: list[Diagnostic]) -> None:
         """Append diagnostics to ``found`` if this pattern cannot be matched against the records."""
@@ -344,12 +345,19 @@ class Matcher:
         )
 
     def _passes(
-        self, condition: StreamFilter | TermFilter, records: pa.RecordBatch, matches: BoolArray
+        self,
+        condition: StreamFilter | TextFilter | TermFilter,
+        records: pa.RecordBatch,
+        matches: BoolArray,
     ) -> BoolArray:
         """Return a mask of the records for which a filter holds; others than matches may be in."""
         if isinstance(condition, StreamFilter):
             return condition.holds(
                 {name: self._values(name, records) for name in condition.variables}
+            )
+        if isinstance(condition, TextFilter):
+            return condition.holds(
+                {name: self._texts(name, records) for name in condition.variables}
             )
         passes = np.zeros(len(matches), dtype=np.bool_)
         some = records.filter(pa.array(matches))
@@ -358,18 +366,33 @@ class Matcher:
         )
         return passes
 
-    def _filters(self) -> list[StreamFilter | TermFilter]:
+    def _filters(self) -> list[StreamFilter | TextFilter | TermFilter]:
         # Compiled in each process: compiled filters cannot be pickled.
         if self._made is None:
             self._made = [self._filter(each) for each in self._conditions]
         return self._made
 
-    def _filter(self, condition: ast.Expression) -> StreamFilter | TermFilter:
+    def _filter(self, condition: ast.Expression) -> StreamFilter | TextFilter | TermFilter:
         if self._is_numeric(condition):
             return StreamFilter(condition, self._functions, self._datatypes_in(condition))
         plain_condition = term_condition(condition, self._functions)
         assert plain_condition is not None, "check lets no others pass"
-        return TermFilter(plain_condition)
+        texts = {name: self._text_datatype(name) for name in variables_in(condition)}
+        known = {name: datatype for name, datatype in texts.items() if datatype is not None}
+        return text_filter(plain_condition, known) or TermFilter(plain_condition)
+
+    def _text_datatype(self, variable: str) -> str | None:
+        """Return the datatype of a variable whose values are texts or IRIs alone."""
+        if self.is_subject(variable):
+            return IRI
+        datatype = self.datatype(variable)
+        return datatype if datatype in (IRI, ast.XSD + "string") else None
+
+    def _texts(self, variable: str, records: pa.RecordBatch) -> pa.Array:
+        """Return a variable's values: texts as they are, IRIs in brackets."""
+        if self.is_subject(variable):
+            return plain(records.column(SUBJECT))
+        return plain(self._values(variable, records))
 
     def _is_numeric(self, condition: ast.Expression) -> bool:
         """Return True if a condition needs numbers alone, and the stream has such there."""
