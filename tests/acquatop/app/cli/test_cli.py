@@ -133,16 +133,18 @@ def test_what_the_user_got_wrong_ends_with_one_message_and_exit_code_2(world: Pa
 def test_what_the_environment_got_wrong_ends_with_one_message_and_exit_code_1(
     tmp_path: Path,
 ) -> None:
+    (tmp_path / "query.rspql").write_text(query_text())
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = run([*DEMO, "--port", port])
+        (tmp_path / "catalog.toml").write_text(
+            catalog_text(endpoint=f"http://127.0.0.1:{port}/query")
+        )
+        done = run([*arguments(tmp_path), "--metrics", port])
     assert done.returncode == 1
-    assert f"port {port} is taken" in done.stderr
+    assert f"127.0.0.1:{port}: Address already in use" in done.stderr
     assert "Traceback" not in done.stderr
-    (tmp_path / "query.rspql").write_text(query_text())
-    (tmp_path / "catalog.toml").write_text(catalog_text(endpoint=f"http://127.0.0.1:{port}/query"))
     done = run(arguments(tmp_path))
     assert done.returncode == 1
     assert f"http://127.0.0.1:{port}/query failed" in done.stderr
