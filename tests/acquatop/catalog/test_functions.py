@@ -48,7 +48,7 @@ WHERE { WINDOW :w { ?e :age ?a } FILTER(decay(?a) < 0.99) }
 ORDER BY DESC(?score) LIMIT 3
 """
 AGES = (0, 1, 2, 3, 50)
-WINDOW_BY_WINDOW = QUERY.replace("ORDER BY DESC(?score)", "ORDER BY DESC(?score) ?e")
+WINDOW_BY_WINDOW = QUERY.replace("SELECT ?e", "SELECT ?e (UUID() AS ?id)")
 
 
 def catalog(folder: Path, text: str = CATALOG) -> Catalog:
