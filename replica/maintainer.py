@@ -29,7 +29,7 @@ from replica.store.keyed_store import KeyedStore
 _KIND, _VERSION = "maintainer", 1
 
 
-StoreT = TypeVar("StoreT", bound=KeyedStore)
+StoreT = TypeVar("StoreT", bound=KeyedStore, covariant=True)
 
 _MOST_PUSHED = 5_000
 """Most pushed keys that one evaluation takes in; the others wait for the next one."""
@@ -53,6 +53,13 @@ class Refreshed:
     failure: str | None
     rejected: Mapping[str, int] = field(default_factory=dict)
     """Number of rejected records by reason, since the previous refresh."""
+    parts: tuple[frozenset[str], ...] = ()
+    """Keys fetched from each of several remotes, if ``fetched`` has tuples that depend on them."""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Keys fetched in time, from all remotes."""
+        return frozenset().union(*self.parts) if self.parts else self.fetched
 
 
 @dataclass(frozen=True)

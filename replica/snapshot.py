@@ -97,6 +97,14 @@ def unpack(kind: str, version: int, snapshot: bytes) -> State:
         return State(dict(header["settings"]), tables)
 
 
+def kind_of(snapshot: bytes) -> str:
+    """Return the kind of a packed state; raise :class:`SnapshotError` for other bytes."""
+    _, content = _opened((MAGIC, _OLD_STRUCTURE, _OLD_REPLICA), snapshot)
+    with reading():
+        line, _ = _first_line(content)
+        return str(json.loads(line)["kind"])
+
+
 def pack_parts(parts: Mapping[str, bytes]) -> bytes:
     """Return several snapshots as one: checksum, a line of JSON with their lengths, their bytes.
 

@@ -12,7 +12,6 @@ from rspql.plan import (
     AnyWindow,
     CountWindow,
     Finish,
-    PlannedService,
     RemotePart,
     Score,
     TopKPlan,
@@ -77,7 +76,8 @@ def _reason(analysis: Analysis) -> Document | None:
 
 
 def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> Document:
-    replica = known.get(plan.service.iri.value) if plan.service else None
+    asked = plan.join.services[0] if plan.join else plan.service
+    replica = known.get(asked.iri.value) if asked else None
     window = _window(plan.window)
     return {
         "windows": [
@@ -90,7 +90,7 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
                 "aggregate": _aggregate(plan.aggregate) if plan.aggregate else None,
             }
         ],
-        "remotes": [_asked(plan.service, plan.join_variables, replica)] if plan.service else [],
+        "remotes": _asked(plan, known),
         "score": _score(analysis),
         "result": {"k": plan.k, "offset": plan.offset, "variables": list(plan.projection)},
         "computed": [
@@ -123,14 +123,24 @@ def _aggregate(aggregate: Aggregation) -> Document:
     }
 
 
-def _asked(service: PlannedService, join: tuple[str, ...], replica: Document | None) -> Document:
-    return {
-        "service": service.iri.value,
-        "pattern": inside_text(service.group),
-        "join": list(join),
-        "solutions_per_key": "one",
-        "replica": replica,
-    }
+def _asked(plan: TopKPlan, known: Mapping[str, Document]) -> list[Document]:
+    """Return the services that a plan asks, with the variable by which each is asked."""
+    if plan.join is not None:
+        several = [(each.iri, each.pattern.group, [each.key]) for each in plan.join.services]
+    elif plan.service is not None:
+        several = [(plan.service.iri, plan.service.group, list(plan.join_variables))]
+    else:
+        several = []
+    return [
+        {
+            "service": iri.value,
+            "pattern": inside_text(group),
+            "join": keys,
+            "solutions_per_key": (known.get(iri.value) or {}).get("solutions", "many"),
+            "replica": known.get(iri.value),
+        }
+        for iri, group, keys in several
+    ]
 
 
 def _score(analysis: Analysis) -> Document | None:
@@ -407,7 +417,7 @@ def _remote_lines(remote: Document) -> Iterator[_Branch]:
     yield "asked for", [(remote["pattern"], [])]
     if remote["join"]:
         many = (
-            "at most one solution"
+            "one solution used"
             if remote["solutions_per_key"] == "one"
             else "any number of solutions"
         )

@@ -183,6 +183,34 @@ class StreamPast:
         return (*self.keys, *(each.name for each in self.past))
 
 
+@dataclass(frozen=True)
+class JoinedService:
+    """One of several services: its pattern, and the variable ``key`` by which it is asked.
+
+    ``giver`` is the position of the service whose answers give the keys; None for the stream.
+    """
+
+    pattern: ServicePattern
+    iri: Iri
+    variables: tuple[str, ...]
+    key: str
+    giver: int | None
+
+
+@dataclass(frozen=True)
+class Join:
+    """Remotes' side of a query that is joined here, for each distinct tuple of ``inputs``.
+
+    These are variables of the stream. ``group`` has the ``services``' patterns, and binds
+    ``outputs`` besides.
+    """
+
+    inputs: tuple[str, ...]
+    group: Group
+    services: tuple[JoinedService, ...]
+    outputs: tuple[str, ...]
+
+
 ComputedKind = Literal["rank", "rest", "value", "holds"]
 """Result of a computation in exact digits.
 
@@ -253,7 +281,8 @@ class TopKPlan:
     are the columns besides the score that an engine computes for the rows of an answer. With a
     ``finish``, more than the best k by the score may be needed. If the window's pattern is more
     than a star, ``stream_group`` is all of it, about one subject, and ``stream_pattern`` has the
-    triple patterns in it.
+    triple patterns in it. With a ``join`` the ``service`` stands for several, or for what is
+    computed beside one.
     """
 
     name: str | None
@@ -274,6 +303,7 @@ class TopKPlan:
     computed: tuple[Assignment, ...] = ()
     finish: Finish | None = None
     stream_group: Group | None = None
+    join: Join | None = None
 
 
 Plan = TopKPlan | WindowedPlan

@@ -19,6 +19,7 @@ from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.unscored import Solution, objects, rows_of
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from connectors.mapping import TIME
+from replica.store.runs import Runs, runs_at
 from replica.view import ListedValues
 
 _FEWEST, _MOST, _CELLS = 64, 256, 1 << 15
@@ -195,13 +196,17 @@ class QualityEstimator:
         if not len(rows) and not len(rest):
             return CERTAIN
         size = max(_FEWEST, min(_MOST, _CELLS // (len(rows) + len(rest))))
-        merits = worlds.merits(rows, size)
+        merits, reported = worlds.merits(rows, size), len(top)
+        if (order := worlds.reported(rows, len(top))) is not None:
+            reported = min(self._k, len(order))
+            merits = merits[:, np.concatenate([order, np.setdiff1d(range(merits.shape[1]), order)])]
         if len(rest):
             others = worlds.merits(rest, size)
             there = others[~np.isnan(others)]
-            best = greatest(there, count * len(there) / others.size, self._k, size, random)
+            each = others.shape[1] / len(rest)
+            best = greatest(there, each * count * len(there) / others.size, self._k, size, random)
             merits = np.concatenate([merits, best], axis=1)
-        return estimate(merits, len(top), self._k, self._offset)
+        return estimate(merits, reported, self._k, self._offset)
 
     def _rows_of_texts(self, keys: AnyArray) -> IntArray:
         return self._store.rows(keys.tolist())
@@ -265,9 +270,32 @@ class _Worlds:
     def kept(self, solutions: Rows) -> FloatArray:
         """Return the merits of solutions with the replica's values; NaN if it has none."""
         rows = self._look_up(solutions.keys)
-        numbers = {name: self._store.numbers(name, rows) for name in self._scoring.remote_variables}
-        merits = self._scoring.merits_given(numbers, solutions.parts, len(rows))
-        return np.where(self._store.present(rows), merits, np.nan)
+        runs = self._store.runs(np.maximum(rows, -1), least=1)
+        merits = self._of_places(solutions, rows if runs is None else runs.places, runs)
+        best = merits if runs is None else runs.best(merits)
+        return np.where(self._store.present(rows), best, np.nan)
+
+    def _of_places(self, solutions: Rows, places: IntArray, runs: Runs | None) -> FloatArray:
+        numbers = {
+            name: self._store.numbers(name, places) for name in self._scoring.remote_variables
+        }
+        parts = solutions.parts
+        parts = parts if runs is None else tuple(part[runs.owners] for part in parts)
+        return self._scoring.merits_given(numbers, parts, len(places))
+
+    def reported(self, solutions: Rows, answer: int) -> IntArray | None:
+        """Return the columns of :meth:`merits` that an answer shows, the best first.
+
+        It is made of the first ``answer`` solutions. None if each is one column.
+        """
+        rows = np.maximum(self._look_up(solutions.keys), -1)
+        runs = self._store.runs(rows, least=1)
+        if runs is None:
+            return None
+        merits = self._of_places(solutions, runs.places, runs)
+        merits[~self._store.present(rows)[runs.owners]] = np.nan
+        shown = np.flatnonzero((runs.owners < answer) & ~np.isnan(merits))
+        return shown[np.argsort(-merits[shown], kind="stable")]
 
     def merits(self, solutions: Rows, count: int) -> FloatArray:
         """Return the merits of solutions, a row per world.
@@ -281,11 +309,19 @@ class _Worlds:
         present = self._store.present(held)
         changed = self._random.random((count, len(rows))) < self._model.chance(held, self._now)
         is_there = np.where(changed, self._appears(rows, present, count), present)
+        runs, columns = self._store.runs(held, least=1), of
+        stream = solutions.parts
+        if runs is not None:
+            # A column for each solution of the join: those of one key change together.
+            counts = runs.counts
+            mine = runs_at((np.cumsum(counts) - counts)[of], counts[of])
+            columns, of = mine.places, of[mine.owners]
+            stream = tuple(part[mine.owners] for part in stream)
         numbers = {
-            name: each[:, of].ravel()
-            for name, each in self._numbers(held, present, changed).items()
+            name: each[:, columns].ravel()
+            for name, each in self._numbers(held, present, changed, runs).items()
         }
-        parts = tuple(np.tile(part, count) for part in solutions.parts)
+        parts = tuple(np.tile(part, count) for part in stream)
         merits = self._scoring.merits_given(numbers, parts, count * len(of)).reshape(count, len(of))
         merits = np.where(is_there[:, of], merits, np.nan)
         if not len(self._known):
@@ -311,14 +347,21 @@ class _Worlds:
         return self._random.random((count, len(rows))) < chance
 
     def _numbers(
-        self, rows: IntArray, present: BoolArray, changed: BoolArray
+        self, rows: IntArray, present: BoolArray, changed: BoolArray, runs: Runs | None
     ) -> dict[str, FloatArray]:
-        """Return the remote's present numbers for each key, by variable: old or changed ones."""
+        """Return the remote's present numbers for each key, by variable: old or changed ones.
+
+        With ``runs`` there is a column for each place of a key.
+        """
+        places = rows
+        if runs is not None:
+            places, rows = runs.places, rows[runs.owners]
+            present, changed = present[runs.owners], changed[:, runs.owners]
         matters = changed.any(axis=0)
         anyone: IntArray | None = None
         found = {}
         for name in self._scoring.remote_variables:
-            values = self._store.numbers(name, rows)
+            values = self._store.numbers(name, places)
             is_known = present & ~np.isnan(values)
             numbers = np.full(changed.shape, np.nan)
             moved, others = matters & is_known, matters & ~is_known
@@ -336,12 +379,15 @@ class _Worlds:
         return found
 
     def _anyone(self, shape: tuple[int, ...]) -> IntArray:
-        """Return random rows of keys that the remote has, to stand for others."""
+        """Return random places of keys that the remote has, to stand for others."""
         return self._known[self._random.integers(0, len(self._known), shape)]
 
     @cached_property
     def _known(self) -> IntArray:
-        return self._population[self._store.present(self._population)]
+        """Places of keys that the remote has."""
+        rows = self._population[self._store.present(self._population)]
+        runs = self._store.runs(rows)
+        return rows if runs is None else runs.places
 
     @cached_property
     def _population(self) -> IntArray:

@@ -91,7 +91,9 @@ def read_service(
         # A file or an endpoint is made for its query; a table may hold any number of rows.
         load=section.flag("load", default=loads and kind != "sql") and loads,
         timeout_seconds=section.duration_ms("timeout", default=10_000, zero=False) / 1000,
-        solutions=section.choice("solutions", SOLUTIONS, default="one"),
+        solutions=section.choice(
+            "solutions", SOLUTIONS, default="many" if kind == "sparql" else "one"
+        ),
         concurrency=section.whole("concurrency", default=CONCURRENCY, least=1),
         capacity=section.whole("capacity", default=None, least=1),
         limits=_limits(section),

@@ -80,7 +80,7 @@ class Matcher:
         is_distinct = plan.aggregate is not None and plan.aggregate.is_distinct
         self._arrivals = "all" if is_distinct and arrivals == "distinct" else arrivals
         self._aggregate = plan.aggregate
-        self._keys = plan.aggregate.keys if plan.aggregate else plan.join_variables[:1]
+        self._keys = plan.aggregate.keys if plan.aggregate else plan.join_variables
         self._variables = plan.stream_variables
         self._numbers = (
             _aggregated(plan.aggregate) if plan.aggregate else plan.score.stream_variables

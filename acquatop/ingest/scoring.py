@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
+from replica.store.runs import Runs
 from replica.view import AveragedValues
 from rspql import ast
 from rspql.plan import Score
@@ -22,7 +23,7 @@ from rspql.scoring import (
     vectorise,
     vectorise_condition,
 )
-from rspql.scoring.ratios import Ratio, of_decimals
+from rspql.scoring.ratios import Ratio, of_decimals, taken
 
 BoolArray = npt.NDArray[np.bool_]
 TypesOf = Callable[[str], BoolArray]
@@ -43,7 +44,9 @@ class ReplicaScoring:
     """Merits with the replica's present values; without a store, with the stream's numbers alone.
 
     A merit is the score, or its negative if the smallest are wanted. It is NaN if the remote's part
-    is missing, the score is an error, or its condition does not hold.
+    is missing, the score is an error, or its condition does not hold. If a key has several
+    solutions at the remote, it is the best of these: the best k joined solutions are of the k
+    solutions with the best merits.
     """
 
     def __init__(self, score: Score, store: AveragedValues | None) -> None:
@@ -93,13 +96,31 @@ class ReplicaScoring:
         self.scored += len(rows)
         if self._store is None:
             return self.merits_given({}, parts, len(rows), ratios=ratios)
-        numbers = {name: self._store.numbers(name, rows) for name in self._score.remote_variables}
-        store = self._store
-        merits = self.merits_given(
-            numbers, parts, len(rows), lambda name: store.floating(name, rows), ratios
-        )
+        runs = self._store.runs(rows)
+        if runs is not None:
+            return runs.best(self.merits_in(runs, parts, ratios))
+        merits = self._merits_of_places(rows, parts, ratios)
         merits[~self._store.present(rows)] = np.nan
         return merits
+
+    def merits_in(
+        self, runs: Runs, parts: tuple[FloatArray, ...], ratios: Mapping[str, Ratio] = NO_RATIOS
+    ) -> FloatArray:
+        """Return the merit of each place of some rows, whose ``parts`` are given by row."""
+        if not runs.is_plain:
+            parts = tuple(part[runs.owners] for part in parts)
+            ratios = {name: taken(ratio, runs.owners) for name, ratio in ratios.items()}
+        return self._merits_of_places(runs.places, parts, ratios)
+
+    def _merits_of_places(
+        self, places: IntArray, parts: tuple[FloatArray, ...], ratios: Mapping[str, Ratio]
+    ) -> FloatArray:
+        store = self._store
+        assert store is not None
+        numbers = {name: store.numbers(name, places) for name in self._score.remote_variables}
+        return self.merits_given(
+            numbers, parts, len(places), lambda name: store.floating(name, places), ratios
+        )
 
     def merits_given(
         self,
@@ -199,7 +220,9 @@ class ReplicaScoring:
         rows = rows[self._store.present(rows)]
         if not len(rows):
             return None
-        columns = {name: self._store.numbers(name, rows) for name in self._score.remote_variables}
+        runs = self._store.runs(rows)
+        places = rows if runs is None else runs.places
+        columns = {name: self._store.numbers(name, places) for name in self._score.remote_variables}
         # No range for a variable without numbers: the score may do without its value.
         numbers = {name: column[~np.isnan(column)] for name, column in columns.items()}
         return {

@@ -40,7 +40,11 @@ MOST_KEYS = 1_000_000
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """Top-k plan with everything it names found; ``service`` is None if it asks no remote."""
+    """Top-k plan with everything it names found; ``service`` is None if it asks no remote.
+
+    If the plan joins several, these are the ``services`` of its join in their order, and the
+    ``service`` is the first, with whose N candidates are held.
+    """
 
     name: str
     plan: TopKPlan
@@ -48,6 +52,7 @@ class BoundQuery:
     service: Service | None
     windows: Windows
     matcher: Matcher
+    services: tuple[Service, ...] = ()
 
     @property
     def arrivals(self) -> str:
@@ -89,8 +94,9 @@ class BoundQuery:
 
     @property
     def looks_at_panes(self) -> bool:
-        """True if the refresh policy considers all that a window joins with."""
-        return self.service is not None and self.service.refresh.policy.startswith("WSJ-")
+        """True if a refresh policy considers all that a window joins with."""
+        services = self.services or ((self.service,) if self.service else ())
+        return any(each.refresh.policy.startswith("WSJ-") for each in services)
 
     @property
     def keeps_each_solution(self) -> bool:
@@ -126,7 +132,9 @@ class BoundQuery:
             and (
                 service is None
                 or (
-                    service.capacity is None
+                    self.plan.join is None
+                    and service.capacity is None
+                    and service.solutions == "one"
                     and not service.refresh.refill
                     and not service.refresh.policy.startswith("WSJ-")
                 )
@@ -431,30 +439,65 @@ def _bind_topk(
     """Bind a plan for incremental evaluation, or return the reason why the catalog prevents it."""
     found: list[Diagnostic] = []
     window = _window(plan.window, catalog, found)
-    service = _service(plan.service.iri, catalog, found) if plan.service else None
-    if window is None or (plan.service and service is None):
+    services = _services(plan, catalog, found)
+    service = services[0] if services else None
+    if window is None or len(services) < _asked(plan):
         raise QueryError(found, text, file)
     matcher = matcher_of(plan, window.stream.mapping, arrivals=window.stream.arrivals)
     matcher.check(found)
-    if plan.service and service:
+    if plan.join:
+        _check_joined(plan, services, window.stream, found)
+    elif plan.service and service:
         _check_records(service, plan.service.group, plan.join_variables[0], found)
         _check_refresh(plan, window.stream, service, found)
+    if plan.service:
         _check_strategy(plan, window, found)
     mistakes = [each for each in found if each.code != "unsupported"]
     if mistakes:
         raise QueryError(mistakes, text, file)
-    if plan.service and service and service.solutions == "many":
-        message = (
-            'a key may have several solutions at the remote: the catalog says solutions = "many"'
-        )
-        found.append(Diagnostic("by-window", message, plan.service.iri.span, severity="warning"))
     if found:
         return found[0]
     typed = replace(plan.score, datatypes=matcher.score_datatypes(plan.score))
     plan = replace(plan, score=typed)
     return BoundQuery(
-        name or plan.name or "query", plan, window.stream, service, window.windows, matcher
+        name or plan.name or "query",
+        plan,
+        window.stream,
+        service,
+        window.windows,
+        matcher,
+        tuple(services) if plan.join else (),
     )
+
+
+def _services(plan: TopKPlan, catalog: Catalog, found: list[Diagnostic]) -> list[Service]:
+    """Return the services that a plan asks, as far as the catalog has them."""
+    if plan.join is not None:
+        several = [_service(each.iri, catalog, found) for each in plan.join.services]
+    else:
+        several = [_service(plan.service.iri, catalog, found)] if plan.service else []
+    return [each for each in several if each is not None]
+
+
+def _asked(plan: TopKPlan) -> int:
+    """Return the number of service patterns that a plan asks."""
+    return len(plan.join.services) if plan.join is not None else int(plan.service is not None)
+
+
+def _check_joined(
+    plan: TopKPlan, services: Iterable[Service], stream: Stream, found: list[Diagnostic]
+) -> None:
+    """Note why services cannot be joined incrementally."""
+    assert plan.join is not None
+    for service, each in zip(services, plan.join.services, strict=True):
+        _check_records(service, each.pattern.group, each.key, found)
+        if service.capacity is not None:
+            message = "a replica with a capacity may have dropped what is joined here"
+            found.append(Diagnostic("unsupported", message, each.iri.span))
+        if plan.aggregate is not None and stream.keys == "executors":
+            message = 'the stream has keys = "executors", where services cannot be joined'
+            hint = 'set keys = "driver" for the stream'
+            found.append(Diagnostic("keys", message, each.iri.span, hint))
 
 
 def _window(window: AnyWindow, catalog: Catalog, found: list[Diagnostic]) -> BoundWindow | None:
@@ -508,18 +551,21 @@ def _check_refresh(
     policy = service.refresh.policy
     if plan.aggregate is None or stream.keys != "executors" or plan.service is None:
         return
-    for is_asked, what in (
-        (service.refresh.refill, "refill = true"),
-        (policy.startswith("WSJ-"), f'"{policy}"'),
+    policy_hint = "set an AT- policy without refill for the service"
+    for is_asked, what, hint in (
+        (service.refresh.refill, "refill = true", policy_hint),
+        (policy.startswith("WSJ-"), f'"{policy}"', policy_hint),
+        (
+            service.solutions == "many",
+            'solutions = "many"',
+            'set solutions = "one" for the service if each key has one',
+        ),
     ):
         if is_asked:
             message = (
                 f'the stream has keys = "executors", where the service\'s {what} cannot be had'
             )
-            hint = (
-                "set an AT- policy without refill for the service, "
-                'or keys = "driver" for the stream'
-            )
+            hint += ', or keys = "driver" for the stream'
             found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
 
 

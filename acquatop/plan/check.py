@@ -130,6 +130,7 @@ def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:
             "proposer": service.refresh.policy.partition("-")[0],
             "ranker": service.refresh.policy.partition("-")[2],
             "n": None if service.refresh.chooses_n else service.refresh.n,
+            "solutions": service.solutions,
             "items": service.refresh.budget.items,
             "requests": service.refresh.budget.requests,
             "deadline_ms": round(1000 * service.refresh.budget.seconds),

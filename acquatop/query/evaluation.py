@@ -25,12 +25,13 @@ from acquatop.query.member import Member
 from acquatop.query.ranking import TopKOperator
 from acquatop.query.schedule.one_window import OneWindow
 from acquatop.query.topk.content import CandidateContent
+from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.replica_refresh import RankingNeeds
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Maintainer, Refreshed
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 
 class TopKEvaluation:
@@ -45,7 +46,7 @@ class TopKEvaluation:
     def __init__(
         self,
         bound: BoundQuery,
-        maintainer: Maintainer[ReplicaStore] | None,
+        maintainer: Maintainer[JoinedStore] | JoinedReplicas | None,
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Finishing:
         self,
         ranking: Unlimited,
         window: int,
-        solutions_of: Callable[[Top], Sequence[RankedSolution]],
+        solutions_of: Callable[[Any], Sequence[RankedSolution]],
         at_ms: int,
     ) -> Finished:
         """Return the results of a window, at a time."""
@@ -87,7 +87,7 @@ class Finishing:
         if first is None:
             return top
         at = np.concatenate((np.arange(len(top) - len(tied)), tied[first]))
-        return replace(top, rows=top.rows.take(at), merits=top.merits[at])
+        return top.take(at)
 
     def _results(self, top: Top, solutions: Sequence[RankedSolution], at_ms: int) -> Finished:
         """Return the first of some solutions, in order, and each row once if it is distinct."""

@@ -9,11 +9,12 @@ import numpy as np
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.ranking import TopKOperator
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts, ReplicaFacts
+from acquatop.refresh.join_refresh import JoinedReplicas, JoinRefresh
 from acquatop.refresh.replica_refresh import NoRefresh, ReplicaRefresh, WindowRefresh
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import RankerRegistry
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 from replica.store.lookup_cache import LookupCache
 
 
@@ -21,7 +22,7 @@ class JoinedRemote(Protocol):
     """Replica, its refresh, and the facts that answers state about it."""
 
     @property
-    def store(self) -> ReplicaStore | None:
+    def store(self) -> JoinedStore | None:
         """Values of the replica; None without a remote."""
 
     @property
@@ -63,12 +64,16 @@ class NoRemote:
 
 
 class ReplicaRemote:
-    """Replica of one service."""
+    """Replica of one service, or of several that are joined."""
 
     def __init__(
-        self, maintainer: Maintainer[ReplicaStore], refresh: WindowRefresh, *, expects: bool
+        self,
+        maintainer: Maintainer[JoinedStore] | JoinedReplicas,
+        refresh: WindowRefresh,
+        *,
+        expects: bool,
     ) -> None:
-        self.store = maintainer.store
+        self.store: JoinedStore = maintainer.store
         self.refresh = refresh
         self._maintainer = maintainer
         self._lookups = LookupCache(maintainer.store)
@@ -94,7 +99,7 @@ class ReplicaRemote:
 
 def remote_of(
     bound: BoundQuery,
-    maintainer: Maintainer[ReplicaStore] | None,
+    maintainer: Maintainer[JoinedStore] | JoinedReplicas | None,
     rankers: RankerRegistry,
     random: np.random.Generator | None,
     *,
@@ -106,7 +111,12 @@ def remote_of(
         return NoRemote()
     assert bound.service is not None
     random = random or np.random.default_rng(0)
-    refresh = ReplicaRefresh(
-        bound.service, maintainer, rankers, random, slide_ms=bound.windows.slide_ms, clock=clock
-    )
+    slide_ms = bound.windows.slide_ms
+    refresh: WindowRefresh
+    if isinstance(maintainer, JoinedReplicas):
+        refresh = JoinRefresh(maintainer, rankers, random, slide_ms=slide_ms, clock=clock)
+    else:
+        refresh = ReplicaRefresh(
+            bound.service, maintainer, rankers, random, slide_ms=slide_ms, clock=clock
+        )
     return ReplicaRemote(maintainer, refresh, expects=expects)

@@ -23,6 +23,7 @@ from acquatop.query.sparql.content import StoreContent
 from acquatop.query.sparql.engine import EngineFunction, SparqlEngine
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.query.sparql.worker_engine import WorkerEngine
+from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.open_replicas import Replicas
 from connectors.object_store.address import StoreAddress
 from replica.clocks import Clock
@@ -87,6 +88,7 @@ def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Eva
 
         def scatter(hashes: IdentityHash | None = None) -> ExecutorAggregates:
             folder, run = resources.keys_folder(key), resources.run_tasks
+            assert not isinstance(replica, JoinedReplicas), "they are joined in the driver"
             return scattered_content(
                 bound, replica, folder, run, durable=resources.durable, hashes=hashes
             )
@@ -114,7 +116,9 @@ def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) ->
 
 
 @contextmanager
-def _closed_on_failure(replicas: Sequence[Maintainer[Any]]) -> Iterator[None]:
+def _closed_on_failure(
+    replicas: Sequence[Maintainer[Any] | JoinedReplicas],
+) -> Iterator[None]:
     """Close replicas if no evaluation takes them: their feeds run already."""
     try:
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -12,12 +13,13 @@ from acquatop.answer.render import Bindings
 from acquatop.ingest.terms import to_rdflib
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.exactness import Exactness
-from acquatop.query.finishing import Finished, Finishing
+from acquatop.query.finishing import Finished, Finishing, Unlimited
+from acquatop.query.joined_top import JoinedTop
 from acquatop.query.ranking import Ranked
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts
 from acquatop.query.shown_rows import RankedSolution, ShownRows
 from acquatop.refresh.replica_refresh import NOTHING_REFRESHED
-from acquatop.topk.contract import Top
+from acquatop.topk.contract import Rows, Top
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Refreshed
@@ -43,6 +45,28 @@ class Forgetful(ShownBindings):
 
     def remember(self, key: str, bindings: Bindings) -> None:
         """Do nothing."""
+
+
+class _JoinedRanking:
+    """Ranking that holds all solutions, as the results that they are part of."""
+
+    def __init__(self, ranking: Unlimited, facts: RemoteFacts) -> None:
+        self._ranking = ranking
+        self._facts = facts
+
+    def best(self, window: int, count: int) -> JoinedTop:
+        """Return the best ``count`` results of a window at least, and all that tie with the last.
+
+        All have at least the merit of the last solution: others may have better results than those
+        below.
+        """
+        top = self._ranking.best(window, count)
+        least = float(top.merits[-1]) if len(top) >= count else -math.inf
+        return self._facts.joined(top, least=least)
+
+    def column(self, rows: Rows, name: str) -> Sequence[str] | None:
+        """Return the terms of a variable of the stream; None for others."""
+        return self._ranking.column(rows, name)
 
 
 class Member(Generic[OperatorT]):
@@ -100,19 +124,18 @@ class Member(Generic[OperatorT]):
         """Return the answer of a window that has closed, after all changes were applied."""
         window, fetched = closed.window, refreshed.fetched
         at_ms = self._instant(closed.closes_ms)
-        finished = self._finished(window, at_ms)
-        top = self.operator.top(window) if finished is None else finished.top
+        finished = self._finished(window, at_ms) or self._shown_best(window, at_ms)
+        top = finished.top
         certificate = self._exactness.checked(
             self._facts.certify(window, top, refreshed), self.operator.extents(window)
         )
         expected = None
         if self._finishing is None or not self._finishing.is_distinct:
             expected = self._facts.expect(window, top, certificate.status)
-        bindings = self._bindings(top, at_ms) if finished is None else finished.bindings
-        rows = tuple(self._rows(top, bindings, fetched))
+        rows = tuple(self._rows(top, finished.bindings, fetched))
         result = Result(rows, self.bound.plan.projection)
         use = RemoteUse(
-            tuple(to_rdflib(key) for key in sorted(fetched)),
+            tuple(to_rdflib(key) for key in sorted(refreshed.keys)),
             refreshed.spending,
             self._facts.budget,
             refreshed.failure,
@@ -134,7 +157,14 @@ class Member(Generic[OperatorT]):
         if self._finishing is None:
             return None
         ranking: Any = self.operator  # it holds all solutions
-        return self._finishing.of(ranking, window, self._solutions, at_ms)
+        return self._finishing.of(
+            _JoinedRanking(ranking, self._facts), window, self._solutions, at_ms
+        )
+
+    def _shown_best(self, window: int, at_ms: int) -> Finished:
+        """Return a window's best results by the score."""
+        joined = self._facts.joined(self.operator.top(window), most=self.operator.k)
+        return Finished(joined, self._bindings(joined, at_ms))
 
     def _rows(
         self, top: Top, bindings: Sequence[Bindings], fetched: frozenset[str]
@@ -150,7 +180,7 @@ class Member(Generic[OperatorT]):
         for rank, (key, score, shown, age) in enumerate(columns, start=1):
             yield Row(rank, shown, score, self._facts.was_refreshed(key, fetched), age)
 
-    def _bindings(self, top: Top, at_ms: int) -> list[Bindings]:
+    def _bindings(self, top: JoinedTop, at_ms: int) -> list[Bindings]:
         """Return what the results after the offset show."""
         offset = self.bound.plan.offset
         keys = top.rows.keys[offset:].tolist()
@@ -163,17 +193,16 @@ class Member(Generic[OperatorT]):
             self._shown.remember(keys[at], shown)
         return [shown for shown in found if shown is not None]
 
-    def _solutions(self, top: Top, at: Sequence[int] | None = None) -> list[RankedSolution]:
+    def _solutions(self, top: JoinedTop, at: Sequence[int] | None = None) -> list[RankedSolution]:
         """Return some of the best, or all, with their terms and scores."""
         at = range(len(top)) if at is None else at
-        remote = self._facts.terms([top.rows.keys[each] for each in at])
         return [
             RankedSolution(
-                {**terms, **self.operator.terms(top.rows, each)},
+                {**top.terms[each], **self.operator.terms(top.rows, each)},
                 self._rendering.score_of(float(top.merits[each])),
                 self.operator.ratios(top.rows, each),
             )
-            for each, terms in zip(at, remote, strict=True)
+            for each in at
         ]
 
     def snapshot(self) -> bytes:

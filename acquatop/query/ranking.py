@@ -11,6 +11,7 @@ from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.query.exactness import Extents
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, Rows, Top
+from replica.store.runs import Runs
 
 
 class Ranked(Protocol):
@@ -71,6 +72,9 @@ class TopKOperator(Ranked, Protocol):
 
         Admit those that have a score now.
         """
+
+    def merits_in(self, rows: Rows, runs: Runs) -> FloatArray:
+        """Return the merits of all that some of the best join, given their places."""
 
     def content(self, window: int) -> ContentSample:
         """Return a window's content, or enough of it to estimate what an answer may be missing."""

@@ -12,12 +12,14 @@ from acquatop.answer.certificate import Certificate
 from acquatop.answer.estimate import CERTAIN, Estimate
 from acquatop.answer.expected_quality import QualityEstimator
 from acquatop.query.certify import certify, certify_alone
+from acquatop.query.joined_top import ALL, JoinedTop, joined_top, solutions_of, with_terms
 from acquatop.query.ranking import TopKOperator
+from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.topk.contract import Top
 from replica.budget import NOTHING, Budget
 from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 from replica.store.lookup_cache import LookupCache
 from replica.view import KnownValues
 
@@ -33,14 +35,17 @@ class RemoteFacts(Protocol):
     def budget(self) -> Budget:
         """Budget of an evaluation."""
 
+    def joined(self, top: Top, most: int | None = None, least: float = ALL) -> JoinedTop:
+        """Return the results that a window's best solutions are part of.
+
+        These are the best ``most``, or all with a merit of at ``least`` so much.
+        """
+
     def certify(self, window: int, top: Top, refreshed: Refreshed) -> Certificate:
         """Return the certificate of an answer, after a refresh."""
 
     def expect(self, window: int, top: Top, status: Status) -> Estimate | None:
         """Return the expected quality of an answer; None if nothing is estimated."""
-
-    def terms(self, keys: list[str]) -> Sequence[dict[str, str]]:
-        """Return the replica's terms for each key, by variable."""
 
     def ages(self, keys: list[str]) -> Sequence[float | None]:
         """Return the seconds since each key was fetched."""
@@ -55,6 +60,10 @@ class NoRemoteFacts:
     budget = NOTHING
     values = None
 
+    def joined(self, top: Top, most: int | None = None, least: float = ALL) -> JoinedTop:
+        """Return the solutions as they are."""
+        return with_terms(top, [{}] * len(top))
+
     def certify(self, window: int, top: Top, refreshed: Refreshed) -> Certificate:
         """Return the certificate of an answer that the stream alone decides."""
         return certify_alone(top)
@@ -62,10 +71,6 @@ class NoRemoteFacts:
     def expect(self, window: int, top: Top, status: Status) -> Estimate | None:
         """Return None."""
         return None
-
-    def terms(self, keys: list[str]) -> Sequence[dict[str, str]]:
-        """Return no terms."""
-        return [{}] * len(keys)
 
     def ages(self, keys: list[str]) -> Sequence[float | None]:
         """Return no ages."""
@@ -85,7 +90,7 @@ class ReplicaFacts:
     def __init__(
         self,
         operator: TopKOperator,
-        maintainer: Maintainer[ReplicaStore],
+        maintainer: Maintainer[JoinedStore] | JoinedReplicas,
         lookups: LookupCache,
         offset: int,
         *,
@@ -111,6 +116,10 @@ class ReplicaFacts:
         """Budget of an evaluation."""
         return self._maintainer.budget
 
+    def joined(self, top: Top, most: int | None = None, least: float = ALL) -> JoinedTop:
+        """Return the results that a window's best solutions are part of."""
+        return joined_top(self._operator, top, self._store, most, least)
+
     def certify(self, window: int, top: Top, refreshed: Refreshed) -> Certificate:
         """Return the certificate of an answer, after a refresh."""
         return certify(self._operator, window, top, refreshed.fetched, refreshed.ambiguous)
@@ -121,20 +130,8 @@ class ReplicaFacts:
             return CERTAIN
         if self._expectation is None:
             return None
-        return self._expectation.of(top, self._operator.content(window), self._maintainer.now())
-
-    def terms(self, keys: list[str]) -> Sequence[dict[str, str]]:
-        """Return the replica's terms for each key, by variable."""
-        rows = self._store.rows(keys)
-        columns = [self._store.terms(name, rows) for name in self._store.variables]
-        return [
-            {
-                name: term
-                for name, term in zip(self._store.variables, terms, strict=True)
-                if term is not None
-            }
-            for terms in (zip(*columns, strict=True) if columns else [()] * len(keys))
-        ]
+        content, now = self._operator.content(window), self._maintainer.now()
+        return self._expectation.of(solutions_of(top), content, now)
 
     def ages(self, keys: list[str]) -> Sequence[float | None]:
         """Return the seconds since each key was fetched."""

@@ -42,12 +42,16 @@ class ChangedMerits:
     def __call__(self, at: IntArray, count: int) -> FloatArray:
         """Return merits of the candidates at some positions, a row per draw."""
         rows = self._rows[at]
+        runs = self._store.runs(rows, least=1)
+        places, owners = (rows, slice(None)) if runs is None else (runs.places, runs.owners)
         remote = {}
         for name in self._scoring.remote_variables:
-            values = self._store.numbers(name, rows)
-            remote[name] = self._draw(name, rows, values, count).ravel()
-        parts = tuple(np.tile(part[at], count) for part in self._parts)
-        return self._scoring.merits_given(remote, parts, count * len(at)).reshape(count, len(at))
+            values = self._store.numbers(name, places)
+            remote[name] = self._draw(name, rows[owners], values, count).ravel()
+        parts = tuple(np.tile(part[at][owners], count) for part in self._parts)
+        size = len(places)
+        merits = self._scoring.merits_given(remote, parts, count * size).reshape(count, size)
+        return merits if runs is None else runs.best(merits)
 
     def _draw(self, name: str, rows: IntArray, values: FloatArray, count: int) -> FloatArray:
         return self._model.draw(

@@ -14,9 +14,9 @@ from acquatop.refresh.proposers import ranker_name
 from acquatop.refresh.proposers.contract import Proposed
 from replica.maintainer import InFlight, Maintainer, Refreshed
 from replica.rankers import RankerRegistry
-from replica.store import ReplicaStore, SolutionStore
+from replica.store import JoinedStore, SolutionStore
 
-StoreT = TypeVar("StoreT", bound=ReplicaStore | SolutionStore)
+StoreT = TypeVar("StoreT", bound=JoinedStore | SolutionStore)
 OrderT = TypeVar("OrderT", bound=RefreshOrder[Any])
 
 _POLL_SECONDS = 0.005
@@ -81,7 +81,7 @@ class ReplicaFlow(Generic[StoreT]):
 class KeyRequest(NamedTuple):
     """Replica and the keys to ask its remote for, in order."""
 
-    maintainer: Maintainer[ReplicaStore] | Maintainer[SolutionStore]
+    maintainer: Maintainer[JoinedStore] | Maintainer[SolutionStore]
     keys: Sequence[str]
 
 
@@ -96,7 +96,7 @@ def fetch(requests: Iterable[KeyRequest], until: float) -> list[Refreshed]:
 
 
 def _wait(
-    asked: Sequence[tuple[Maintainer[ReplicaStore] | Maintainer[SolutionStore], InFlight]],
+    asked: Sequence[tuple[Maintainer[JoinedStore] | Maintainer[SolutionStore], InFlight]],
     until: float,
 ) -> None:
     """Wait for several replicas at the same time: none may delay another."""
@@ -109,7 +109,7 @@ def _wait(
 def order_of(
     kind: type[OrderT],
     service: Service,
-    store: ReplicaStore | SolutionStore,
+    store: JoinedStore | SolutionStore,
     rankers: RankerRegistry,
     random: np.random.Generator,
     slide_ms: int,

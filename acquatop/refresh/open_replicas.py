@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from acquatop.catalog.remotes import (
-    Address,
-    FeedSource,
-    PushSource,
-    RestSource,
-    SparqlSource,
-    SqlSource,
-    TableSource,
-)
+from acquatop.catalog.remotes import FeedSource, RestSource, SparqlSource, TableSource
 from acquatop.catalog.services import Service
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.plan.bind import BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
+from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.ledger_object import open_keeper
-from acquatop.refresh.open_database import connections_of, database_remote
+from acquatop.refresh.open_database import connections_of
+from acquatop.refresh.open_remote import RemoteFactory, name_of, open_remote
 from acquatop.refresh.remote_recorder import RemoteRecorder
-from acquatop.refresh.service_join import is_bound_from_the_start
 from connectors.object_store.address import is_address
 from replica.access import Access
 from replica.clocks import Clock, EventTime, MachineClock, SteadyTime
@@ -33,14 +26,14 @@ from replica.feeds.contract import Feed
 from replica.feeds.subscription import Subscription
 from replica.http.client import HttpClient
 from replica.maintainer import Maintainer
-from replica.remotes import Remote, RemoteError
+from replica.remotes import RemoteError
 from replica.remotes.records import RecordReader
 from replica.remotes.sql_connections import SqlConnections
 from replica.spending.account import Account
 from replica.spending.ledger import Ledger, LedgerError
 from replica.spending.ledger_elsewhere import LedgerElsewhere
 from replica.spending.quota import Quota
-from replica.store import ReplicaStore, SolutionStore
+from replica.store import JoinedStore, ReplicaStore, RunStore, SolutionStore
 from replica.store.keyed_store import KeyedStore
 from replica.workers import Workers
 
@@ -57,9 +50,6 @@ _PATIENCE = 0.25
 
 At most a quarter of the deadline is waited.
 """
-
-_MOST_OF_ONE = 100
-"""Maximum number of solutions read for a key of which only one is used."""
 
 _LOG = logging.getLogger("acquatop")
 
@@ -92,11 +82,14 @@ class Replicas:
     machine: MachineClock = field(default_factory=MachineClock.of_this_machine)
     workers: Callable[[int], Workers] = Workers
     open_feed: FeedFactory = field(default_factory=lambda: open_feed)
+    open_remote: RemoteFactory = field(default_factory=lambda: open_remote)
     goes_on_elsewhere: bool = False
     _ways: dict[str, _Way] = field(default_factory=dict)
     _elsewhere: dict[str, LedgerElsewhere] = field(default_factory=dict)
 
-    def open(self, bound: BoundQuery, *, load: bool = True) -> Maintainer[ReplicaStore] | None:
+    def open(
+        self, bound: BoundQuery, *, load: bool = True
+    ) -> Maintainer[JoinedStore] | JoinedReplicas | None:
         """Return the maintainer of a top-k query's replica; None if the query asks no remote.
 
         The replica is filled if the catalog says so. Without ``load`` it stays empty, to be
@@ -107,9 +100,17 @@ class Replicas:
         """
         if bound.plan.service is None or bound.service is None:
             return None
+        if bound.plan.join is not None:
+            questions = [
+                (service, RemoteQuery(each.pattern.group, each.variables, each.key))
+                for service, each in zip(bound.services, bound.plan.join.services, strict=True)
+            ]
+            maintainers = self._open_several(questions, bound.name, load=load)
+            return JoinedReplicas(bound.plan.join, bound.services, maintainers)
         key = bound.plan.join_variables[0]
         question = RemoteQuery(bound.plan.service.group, bound.plan.service.variables, key)
-        store = ReplicaStore(key, question.variables, limit=bound.service.capacity)
+        kind = ReplicaStore if bound.service.solutions == "one" else RunStore
+        store = kind(key, question.variables, limit=bound.service.capacity)
         account = self._account(bound.service, bound.name)
         return self._open(store, bound.service, question, account, load=load)
 
@@ -122,14 +123,24 @@ class Replicas:
 
         Raises :class:`~acquatop.errors.EnvironmentProblem` if a remote cannot be reached.
         """
-        services = {remote.service.iri: remote.service for remote in bound.remotes}
-        accounts = {iri: self._account(service, bound.name) for iri, service in services.items()}
+        questions = [
+            (
+                each.service,
+                RemoteQuery(each.part.pattern.group, each.part.variables, each.part.key),
+            )
+            for each in bound.remotes
+        ]
+        return self._open_several(questions, bound.name, load=load)
+
+    def _open_several(
+        self, questions: Sequence[tuple[Service, RemoteQuery]], name: str, *, load: bool
+    ) -> list[Maintainer[SolutionStore]]:
+        services = {service.iri: service for service, _ in questions}
+        accounts = {iri: self._account(service, name) for iri, service in services.items()}
         opened: list[Maintainer[SolutionStore]] = []
         try:
-            for remote in bound.remotes:
-                part, service = remote.part, remote.service
-                store = SolutionStore(part.key, part.variables, limit=service.capacity)
-                question = RemoteQuery(part.pattern.group, part.variables, part.key)
+            for service, question in questions:
+                store = SolutionStore(question.key, question.variables, limit=service.capacity)
                 opened.append(
                     self._open(store, service, question, accounts[service.iri], load=load)
                 )
@@ -233,7 +244,8 @@ class Replicas:
     ) -> Maintainer[StoreT]:
         is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
         now = self._now(is_replayed)
-        remote = self._remote(service, question, now, uses_one=isinstance(store, ReplicaStore))
+        way, uses_one = self._way(service), isinstance(store, ReplicaStore)
+        remote = self.open_remote(service, question, way.client or way.database, now, uses_one)
         maintainer = Maintainer(
             store,
             remote
@@ -264,73 +276,6 @@ class Replicas:
         if self.recording is not None:
             return self.recording.now
         return EventTime() if is_replayed else self.now
-
-    def _remote(
-        self, service: Service, question: RemoteQuery, now: Clock, *, uses_one: bool
-    ) -> Remote:
-        match service.source:
-            case SparqlSource(address, method):
-                from replica.remotes.sparql import SparqlRemote
-
-                return SparqlRemote(
-                    address.url,
-                    pattern=question.text,
-                    variables=question.variables,
-                    key=question.key,
-                    block_size=service.block_size,
-                    nested=question.key is not None
-                    and not is_bound_from_the_start(question.key, question.group),
-                    base=question.base,
-                    method=method,
-                    most_per_key=_MOST_OF_ONE if uses_one else None,
-                    name=_name(service, address),
-                    client=self._way(service).client,
-                )
-            case RestSource(address, mapping, items):
-                from replica.remotes.rest import RestRemote
-
-                client = self._way(service).client
-                assert client is not None
-                star = question.star(mapping)
-                return RestRemote(
-                    address.url,
-                    mapping=mapping,
-                    star=star,
-                    client=client,
-                    items=items,
-                    block_size=service.block_size,
-                    name=_name(service, address),
-                )
-            case TableSource(path, mapping, time_field):
-                from replica.remotes.table import TableRemote
-
-                return TableRemote(
-                    path,
-                    mapping=mapping,
-                    star=question.star(mapping),
-                    time=time_field,
-                    now_ms=lambda: round(1000 * now()),
-                    block_size=service.block_size,
-                )
-            case SqlSource():
-                database = self._way(service).database
-                assert database is not None
-                return database_remote(service.source, question, database, service.block_size)
-            case PushSource():
-                from replica.remotes.silent import SilentRemote
-
-                return SilentRemote()
-            case source:
-                from replica.remotes.function import FunctionRemote, resolve
-
-                try:
-                    function = resolve(source.function)
-                except ValueError as error:
-                    raise EnvironmentProblem(f"<{service.iri}>: {error}") from error
-                star = question.star(source.mapping)
-                return FunctionRemote(
-                    function, mapping=source.mapping, star=star, block_size=service.block_size
-                )
 
     def _subscription(
         self, source: FeedSource | None, question: RemoteQuery, now: Clock
@@ -392,17 +337,12 @@ def open_feed(source: FeedSource, reader: RecordReader, now: Clock, random: Rand
     return HttpFeed(source.address.url, reader, client=client, clock=now, random=random)
 
 
-def _name(service: Service, address: Address) -> str:
-    """Return the name of a remote in messages."""
-    return f"the {'SPARQL endpoint' if service.remote == 'sparql' else 'address'} {address.shown}"
-
-
 def _client(service: Service, access: Access) -> HttpClient | None:
     if not isinstance(service.source, SparqlSource | RestSource):
         return None
     address = service.source.address
     return HttpClient(
-        name=_name(service, address),
+        name=name_of(service, address),
         secrets=address.secrets,
         connections=service.concurrency,
         auth=address.auth,

@@ -25,11 +25,11 @@ from acquatop.topk.snapshot import (
 from replica.freshness.change_model import ChangeModel
 from replica.rankers import Candidates, Ranker, ranked
 from replica.rankers.contract import Outlook, no_outlook
-from replica.store import ReplicaStore, SolutionStore
+from replica.store import JoinedStore, SolutionStore
 
 _KIND, _VERSION = "refresh order", 1
 
-StoreT = TypeVar("StoreT", bound=ReplicaStore | SolutionStore)
+StoreT = TypeVar("StoreT", bound=JoinedStore | SolutionStore)
 
 
 @runtime_checkable
@@ -140,7 +140,7 @@ class RefreshOrder(Generic[StoreT]):
         return [absent[at] for at in np.flatnonzero(is_due).tolist()]
 
 
-class ScoredOrder(RefreshOrder[ReplicaStore]):
+class ScoredOrder(RefreshOrder[JoinedStore]):
     """Order for keys whose merits follow from the replica's values: rankers see possible merits."""
 
     def _outlook(

@@ -23,7 +23,7 @@ from replica.budget import Spending
 from replica.clocks import Clock
 from replica.maintainer import Maintainer, Refreshed
 from replica.rankers import RankerRegistry
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 NOTHING_REFRESHED = Refreshed(frozenset(), (), Spending(), 0, None)
 
@@ -125,7 +125,7 @@ class ReplicaRefresh:
     def __init__(
         self,
         service: Service,
-        maintainer: Maintainer[ReplicaStore],
+        maintainer: Maintainer[JoinedStore],
         rankers: RankerRegistry,
         random: np.random.Generator,
         *,
@@ -164,7 +164,7 @@ class ReplicaRefresh:
 
     def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
         """Refresh the keys that the window needs most; rankings take turns in naming keys."""
-        keys = _in_turn([self._ordered(window, each) for each in needs])
+        keys = in_turn([self._ordered(window, each) for each in needs])
         until = self._clock() + longest_wait
         (refreshed,) = fetch([KeyRequest(self._flow.maintainer, keys)], until)
         return refreshed
@@ -193,10 +193,10 @@ class ReplicaRefresh:
         self._proposer.resume(inner["proposer"])
 
 
-def _in_turn(orders: Sequence[list[str]]) -> list[str]:
+def in_turn(orders: Sequence[list[str]]) -> list[str]:
     """Return keys in the order in which to ask: the first of each list, then the second, each once.
 
-    >>> _in_turn([["a", "b", "c"], ["d", "a"]])
+    >>> in_turn([["a", "b", "c"], ["d", "a"]])
     ['a', 'd', 'b', 'c']
     """
     if len(orders) == 1:

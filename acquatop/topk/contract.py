@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -131,6 +131,10 @@ class Top:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def take(self, at: IntArray) -> Top:
+        """Return the rows at some positions."""
+        return replace(self, rows=self.rows.take(at), merits=self.merits[at])
 
 
 class TopK(Protocol):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,14 @@ _SHORTEST, _LONGEST = 1e-6, 1e12
 
 _GREATEST = 1e30
 """Largest number to learn from: larger ones do not fit into four bytes. NaN is skipped as well."""
+
+
+class Lane(NamedTuple):
+    """One more number for some of the rows of a refresh, given by their positions in it."""
+
+    at: IntArray
+    before: Mapping[str, FloatArray]
+    after: Mapping[str, FloatArray]
 
 
 class History:
@@ -88,13 +96,15 @@ class History:
         after: Mapping[str, FloatArray],
         *,
         pushed: bool = False,
+        more: Iterable[Lane] = (),
     ) -> None:
         """Take in the result of a refresh sent at ``now`` for some rows, each at most once.
 
         ``changed`` marks the rows whose terms differ from before. ``before`` and ``after`` give the
         numbers, NaN if there is none. The first fetch of a row is no evidence of change. Answers to
         questions older than the last one (``now`` before ``fetched_at``) are skipped. ``pushed``
-        means that the remote announced the changes when they happened.
+        means that the remote announced the changes when they happened. ``more`` are further
+        numbers of rows that have several; such rows must all be current.
         """
         current = now >= self.fetched_at[rows]
         if not current.all():
@@ -112,14 +122,28 @@ class History:
             else self.rates.changes_behind(rows, np.where(looked, ages, 0.0))
         )
         self.rates.observe(rows[looked], ages[looked], changed[looked], pushed=pushed)
+        self._learn(rows, found, before, after, behind)
+        for lane in more:
+            at = lane.at
+            self._learn(rows[at], found[at], lane.before, lane.after, behind[at])
+        self.fetched_at[rows] = now
+        self.changed_at[rows[found]] = now
+
+    def _learn(
+        self,
+        rows: IntArray,
+        found: BoolArray,
+        before: Mapping[str, FloatArray],
+        after: Mapping[str, FloatArray],
+        behind: FloatArray,
+    ) -> None:
+        """Learn from one number of each row; ``found`` marks the rows that have changed."""
         for name, value_changes in self.value_changes.items():
             value_changes.see(after[name])
             numbers = found & (np.abs(before[name]) < _GREATEST) & (np.abs(after[name]) < _GREATEST)
             value_changes.observe(
                 rows[numbers], before[name][numbers], after[name][numbers], behind[numbers]
             )
-        self.fetched_at[rows] = now
-        self.changed_at[rows[found]] = now
 
     def state(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
         """Return the state of the first ``used`` rows, or of all, as read-only columns."""

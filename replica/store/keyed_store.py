@@ -129,7 +129,7 @@ class KeyedStore(ABC):
 
     def _rows_to_store(self, keys: Sequence[str], asked: int) -> tuple[IntArray, IntArray]:
         """Return the places of the keys to store, those asked for first, and their rows."""
-        rows = self.rows(keys)
+        rows = self._index.find(keys)
         new = np.flatnonzero(rows < 0)
         if self.limit is not None:
             room = max(0, self.limit - self.held - int(np.searchsorted(new, asked)))

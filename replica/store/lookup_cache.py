@@ -6,7 +6,8 @@ import numpy as np
 
 from replica.number_size import NumberSize
 from replica.store.contract import BoolArray, FloatArray, IntArray
-from replica.store.replica_store import ReplicaStore
+from replica.store.joined_store import JoinedStore
+from replica.store.runs import Runs
 
 
 class LookupCache:
@@ -15,7 +16,7 @@ class LookupCache:
     Memory is O(keys looked up since).
     """
 
-    def __init__(self, store: ReplicaStore) -> None:
+    def __init__(self, store: JoinedStore) -> None:
         self._store = store
         self._rows: dict[str, int] = {}
 
@@ -34,13 +35,17 @@ class LookupCache:
         """Return the rows of all keys."""
         return self._store.all_rows()
 
-    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers; NaN if there is none."""
-        return self._store.numbers(variable, rows)
+    def runs(self, rows: IntArray, *, least: int = 0) -> Runs | None:
+        """Return the places of some rows; None if each row is its own place."""
+        return self._store.runs(rows, least=least)
 
-    def floating(self, variable: str, rows: IntArray) -> BoolArray:
-        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
-        return self._store.floating(variable, rows)
+    def numbers(self, variable: str, places: IntArray) -> FloatArray:
+        """Return a variable's values as numbers; NaN if there is none."""
+        return self._store.numbers(variable, places)
+
+    def floating(self, variable: str, places: IntArray) -> BoolArray:
+        """Return a mask of the places at which a variable is an xsd:float or xsd:double."""
+        return self._store.floating(variable, places)
 
     def size(self, variable: str) -> NumberSize:
         """Return the size of a variable's numbers."""
@@ -54,9 +59,9 @@ class LookupCache:
         """Return the time at which each row was last fetched."""
         return self._store.fetched_at(rows)
 
-    def terms(self, variable: str, rows: IntArray) -> list[str | None]:
-        """Return the N-Triples terms of some rows' values; None if there is none."""
-        return self._store.terms(variable, rows)
+    def terms(self, variable: str, places: IntArray) -> list[str | None]:
+        """Return the N-Triples terms of some places' values; None if there is none."""
+        return self._store.terms(variable, places)
 
     @property
     def variables(self) -> tuple[str, ...]:

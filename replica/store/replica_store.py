@@ -8,17 +8,17 @@ from collections.abc import Iterable
 import numpy as np
 
 from replica.number_size import NumberSize
-from replica.snapshot import State, pack, reading, unpack
+from replica.snapshot import State, kind_of, pack, reading, unpack
 from replica.store.columns import column, grown
 from replica.store.contract import NEVER, BoolArray, FloatArray, IntArray, Solution, Stored
-from replica.store.keyed_store import KeyedStore
+from replica.store.joined_store import JoinedStore
 from replica.store.row_changes import RowChanges
 from replica.store.term_column import TermColumn
 
 _KIND, _VERSION = "replica store", 2
 
 
-class ReplicaStore(KeyedStore):
+class ReplicaStore(JoinedStore):
     """Last known values by key; a key that the remote does not have is stored as absent.
 
     Looking up n keys and storing n solutions take O(n). A key has at most one solution (a 1:1 or
@@ -63,13 +63,17 @@ class ReplicaStore(KeyedStore):
             + sum(terms.nbytes for terms in self._terms.values())
         )
 
-    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers, NaN if there is none."""
-        return self._terms[variable].numbers(rows)
+    def runs(self, rows: IntArray, *, least: int = 0) -> None:
+        """Return None: each row is its own place."""
+        return
 
-    def floating(self, variable: str, rows: IntArray) -> BoolArray:
+    def numbers(self, variable: str, places: IntArray) -> FloatArray:
+        """Return a variable's values as numbers, NaN if there is none."""
+        return self._terms[variable].numbers(places)
+
+    def floating(self, variable: str, places: IntArray) -> BoolArray:
         """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
-        return self._terms[variable].floating(rows)
+        return self._terms[variable].floating(places)
 
     def mean(self, variable: str) -> float:
         """Return the mean of a variable's known numbers, NaN if there are none."""
@@ -92,9 +96,13 @@ class ReplicaStore(KeyedStore):
         """Return the N-Triples term of one value, None if there is none."""
         return self._terms[variable].term(int(self.rows([key])[0]))
 
-    def terms(self, variable: str, rows: IntArray) -> list[str | None]:
+    def terms(self, variable: str, places: IntArray) -> list[str | None]:
         """Return the N-Triples terms of some rows' values, None if there is none."""
-        return list(map(self._terms[variable].term, rows.tolist()))
+        return self._terms[variable].terms(places)
+
+    def columns(self) -> tuple[list[TermColumn], BoolArray]:
+        """Return the variables' columns by row, and which rows are present; do not change them."""
+        return list(self._terms.values()), self._present
 
     def put(
         self,
@@ -199,6 +207,11 @@ class ReplicaStore(KeyedStore):
             terms.clear(rows)
         self._means.clear()
         self._sizes.clear()
+
+
+def is_snapshot(snapshot: bytes) -> bool:
+    """Return True if a snapshot is that of a :class:`ReplicaStore`."""
+    return kind_of(snapshot) == _KIND
 
 
 def _in_order(solution: Solution) -> tuple[tuple[str, str], ...]:

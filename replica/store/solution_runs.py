@@ -8,6 +8,7 @@ import numpy as np
 
 from replica.store.columns import AnyArray, column, grown, positions_of, room_for
 from replica.store.contract import BoolArray, IntArray, Solution
+from replica.store.runs import Runs, runs_at
 from replica.store.term_column import TermColumn
 
 _FEW = 1024
@@ -52,6 +53,26 @@ class SolutionRuns:
     def counts(self, rows: IntArray) -> IntArray:
         """Return the number of solutions of each row, 0 for row -1."""
         return self._counts[rows].astype(np.int64)
+
+    def runs(self, rows: IntArray, *, least: int = 0) -> Runs:
+        """Return the places of some rows; with ``least`` 1, a row without any has the place -1."""
+        return runs_at(self._starts[rows], self._counts[rows], least=least)
+
+    def column(self, variable: str) -> TermColumn:
+        """Return a variable's terms by place; do not change it."""
+        return self._terms[variable]
+
+    def take_over(self, columns: Sequence[TermColumn], present: BoolArray, used: int) -> None:
+        """Take columns with a place for each of the first rows; others than ``present`` have none.
+
+        There must be no solutions so far.
+        """
+        self._terms = dict(zip(self._terms, columns, strict=True))
+        self._starts[:used] = np.arange(used)
+        self._counts[:used] = present[:used]
+        self._used, self._live = used, int(present[:used].sum())
+        self._capacity = len(self._starts) - 1
+        self._compact()
 
     def solutions(self, row: int) -> list[dict[str, str]]:
         """Return a row's solutions."""

@@ -33,11 +33,23 @@ class SolutionStore(KeyedStore):
     """
 
     def __init__(
-        self, key_variable: str | None, variables: Iterable[str], *, limit: int | None = None
+        self,
+        key_variable: str | None,
+        variables: Iterable[str],
+        *,
+        numbers: tuple[str, ...] = (),
+        limit: int | None = None,
     ) -> None:
-        super().__init__(key_variable, tuple(variables), numbers=(), limit=limit)
+        super().__init__(key_variable, tuple(variables), numbers=numbers, limit=limit)
         self._names = sorted({*self.variables} - {key_variable})
-        self._runs = SolutionRuns(self._names)
+        self._runs = self._new_runs()
+
+    def _new_runs(self) -> SolutionRuns:
+        return SolutionRuns(self._names)
+
+    def _empty(self) -> SolutionStore:
+        """Return an empty store of the same variables."""
+        return SolutionStore(self.key_variable, self.variables)
 
     def __len__(self) -> int:
         """Return how many keys have a solution."""
@@ -87,12 +99,18 @@ class SolutionStore(KeyedStore):
         places, rows = places[current], rows[current]
         answered = list(by_key.items())
         found = [answered[at] for at in places.tolist()]
+        changed = self._set(rows, [self._ordered(each) for _, each in found], now, pushed=pushed)
+        return Stored(tuple(found[at][0] for at in np.flatnonzero(changed).tolist()), ambiguous=0)
+
+    def _set(
+        self, rows: IntArray, solutions: list[list[Solution]], now: float, *, pushed: bool
+    ) -> BoolArray:
+        """Replace the solutions of rows; return True for those that are new or changed."""
         is_new = self.fetched_at(rows) == NEVER
-        changed = self._runs.set(rows, [self._ordered(each) for _, each in found])
+        changed = self._runs.set(rows, solutions)
         self.history.observe(rows, now, changed, {}, {}, pushed=pushed)
-        return Stored(
-            tuple(found[at][0] for at in np.flatnonzero(changed | is_new).tolist()), ambiguous=0
-        )
+        changed |= is_new
+        return changed
 
     def snapshot(self) -> bytes:
         """Return the complete state as bytes."""
@@ -106,7 +124,7 @@ class SolutionStore(KeyedStore):
         The limit stays as it is.
         """
         state = unpack(_KIND, _VERSION, snapshot)
-        other = SolutionStore(self.key_variable, self.variables)
+        other = self._empty()
         with reading():
             used = other._resume(state)
             other._runs.resume(state.tables["runs"], used)
@@ -133,7 +151,8 @@ class SolutionStore(KeyedStore):
     def _ordered(self, solutions: list[Solution]) -> list[Solution]:
         return solutions if len(solutions) < 2 else sorted(solutions, key=self._cells)
 
-    def _cells(self, solution: Solution) -> tuple[tuple[str, str], ...]:
+    def _cells(self, solution: Solution) -> tuple[tuple[object, ...], ...]:
+        """Return what orders a key's solutions."""
         return tuple((name, solution[name]) for name in self._names if name in solution)
 
     def _make_room(self, capacity: int) -> None:

@@ -10,7 +10,8 @@ from rspql.diagnostics import Diagnostic, nearest
 from rspql.passes.check_names import calls_own
 from rspql.passes.computed_columns import computed_columns
 from rspql.passes.finish import finish
-from rspql.passes.not_incremental import NotIncremental
+from rspql.passes.join_services import JOINED, JoinedServices, join_services
+from rspql.passes.not_incremental import JoinsMore, NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, expander
 from rspql.passes.push_filters import PushedFilters, push_filters
 from rspql.passes.read_stream import StreamPart, read_stream
@@ -18,7 +19,7 @@ from rspql.passes.recognise_topk import Ranking, last_binds, written_out
 from rspql.passes.record_pattern import as_evaluated, check_bound, with_binds
 from rspql.passes.split_sources import Sources
 from rspql.passes.stream_filters import check_stream_filters
-from rspql.plan import Aggregation, PlannedService, Score, TopKPlan, WindowedPlan
+from rspql.plan import Aggregation, Join, PlannedService, Score, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, visible
 from rspql.scoring import (
     EVERYTHING,
@@ -49,6 +50,66 @@ def plan_incremental(
     Raises :class:`NotIncremental` with the first reason why the query does not have that form.
     Appends mistakes in the score to ``found``.
     """
+    mistakes: list[Diagnostic] = []
+    try:
+        plan = _with_one_service(query, sources, ranking, windowed, functions, mistakes)
+    except NotIncremental as refusal:
+        mistakes.clear()
+        stars = replace(sources, records=sources.records | {JOINED.value})
+        try:
+            joined = _joined(query, ranking, functions, refusal)
+            plan = _with_one_service(
+                joined.query, stars, joined.ranking, windowed, functions, mistakes, joined.join
+            )
+        except NotIncremental as other:
+            raise (other if refusal.joins_more else refusal) from None
+    found += mistakes
+    return plan
+
+
+def _joined(
+    query: ast.Query, ranking: Ranking, functions: FunctionRegistry, refusal: NotIncremental
+) -> JoinedServices:
+    """Return a query whose remotes' side is joined here, if it was refused as it is.
+
+    Raises the refusal again if the query asks no service.
+    """
+    assert query.where is not None
+    windows = [each for each in query.where.elements if isinstance(each, _FromStream)]
+    asks = any(isinstance(node, ast.ServicePattern) for node in ast.walk(query.where))
+    if len(windows) != 1 or not asks:
+        raise refusal
+    _check_clauses(query, ranking)
+    part = read_stream(windows[0])
+
+    def is_numeric(expression: ast.Expression, is_condition: bool) -> bool:
+        try:
+            if is_condition:
+                _check_conditions((expression,), functions)
+            else:
+                _check_arithmetic(expression, functions)
+                problems: list[Diagnostic] = []
+                check_expression(expression, problems, functions=functions)
+                if problems:
+                    return False
+            _check_remote_values(expression, part.bound, is_condition=is_condition)
+        except NotIncremental:
+            return False
+        return True
+
+    return join_services(query, ranking, windows[0], part.bound, functions, is_numeric)
+
+
+def _with_one_service(
+    query: ast.Query,
+    sources: Sources,
+    ranking: Ranking,
+    windowed: WindowedPlan,
+    functions: FunctionRegistry,
+    found: list[Diagnostic],
+    join: Join | None = None,
+) -> TopKPlan:
+    """Return the plan of a query that asks one service at most, which may stand for several."""
     _check_clauses(query, ranking)
     element, service, filters = _parts(query)
     part = read_stream(element)
@@ -56,9 +117,11 @@ def plan_incremental(
         ranking = replace(ranking, expression=with_binds(ranking.expression, part.group))
     _check_scopes(query, element, part)
     remote = visible(service.group) if service else {}
-    join = tuple(name for name in part.bound if name in remote)
-    if service:
-        _check_join(join, service, part)
+    inputs = join.inputs if join else tuple(name for name in part.bound if name in remote)
+    if service and not join:
+        _check_join(inputs, service, part)
+    if join and part.aggregate and inputs != part.aggregate.keys:
+        raise NotIncremental("what it joins depends on more than the key it groups by", service)
     decided = _decided_by(service, sources)
     pushed = _pushed(part, [_written(each, query) for each in filters], decided)
     check_stream_filters(pushed.stream, functions)
@@ -66,7 +129,7 @@ def plan_incremental(
         _check_numeric(ranking, functions)
     score = _score(ranking, pushed, part, remote, functions, found)
     if part.group is not None and part.aggregate is None:
-        check_bound(part.group, join, pushed.joined, score.expression)
+        check_bound(part.group, inputs, pushed.joined, score.expression)
     return TopKPlan(
         name=windowed.name,
         output=windowed.output,
@@ -76,7 +139,7 @@ def plan_incremental(
         stream_filters=pushed.stream,
         aggregate=part.aggregate,
         service=_asked(service, pushed.remote, functions) if service else None,
-        join_variables=join,
+        join_variables=inputs,
         score=score,
         k=ranking.k,
         offset=ranking.offset,
@@ -86,6 +149,7 @@ def plan_incremental(
         computed=computed_columns(query, score.variable, functions, ranking.more_keys),
         finish=finish(query, ranking, part, remote, functions),
         stream_group=None if part.group is None else as_evaluated(part.group, functions),
+        join=join,
     )
 
 
@@ -114,7 +178,7 @@ def _parts(query: ast.Query) -> tuple[_FromStream, ast.ServicePattern | None, li
         # Assigned names are replaced by their expressions where they are used: in the score or in
         # another expression.
         if not isinstance(element, _FromStream | ast.ServicePattern | ast.Filter | ast.Assignment):
-            raise NotIncremental(_why_not(element), element)
+            raise JoinsMore(_why_not(element), element)
     if len(last_binds(query)) < sum(isinstance(element, ast.Assignment) for element in elements):
         raise NotIncremental("a BIND stands before what it is joined with", elements[0])
     windows = [element for element in elements if isinstance(element, _FromStream)]
@@ -124,7 +188,7 @@ def _parts(query: ast.Query) -> tuple[_FromStream, ast.ServicePattern | None, li
             "it matches several patterns against windows", windows[1] if windows else query.where
         )
     if len(services) > 1:
-        raise NotIncremental("it asks several services", services[1])
+        raise JoinsMore("it asks several services", services[1])
     filters = [each.expression for each in elements if isinstance(each, ast.Filter)]
     return windows[0], services[0] if services else None, filters
 

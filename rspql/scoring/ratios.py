@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from rspql.scoring.functions import BoolArray, FloatArray
 
@@ -51,6 +52,12 @@ def of_decimals(numbers: FloatArray, places: int) -> Ratio:
     """
     scale = float(10**places)
     return np.rint(numbers * scale), scale
+
+
+def taken(ratio: Ratio, at: npt.NDArray[np.int64]) -> Ratio:
+    """Return a column's ratios at some positions."""
+    numerators, scale = ratio
+    return numerators[at], scale[at] if isinstance(scale, np.ndarray) and scale.ndim else scale
 
 
 def aligned(left: Ratio, right: Ratio) -> tuple[FloatArray, FloatArray, Scale | None]:

@@ -6,7 +6,7 @@ import pytest
 
 from rspql import ast
 from rspql.compiler import analyse
-from rspql.plan import TopKPlan, WindowedPlan
+from rspql.plan import TopKPlan
 
 HEAD = """PREFIX : <urn:>
 SELECT ?u ?m ?f (?m + ?f AS ?score) FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]
@@ -50,13 +50,16 @@ def test_filters_on_records_are_decided_here_and_incrementally(where: str) -> No
 )
 def test_what_moves_out_of_a_service_means_the_same(where: str, braces: bool) -> None:
     plan = analyse(HEAD + where + TAIL, records=["urn:r"]).plan
-    assert isinstance(plan, WindowedPlan)
-    (part,) = plan.remotes
-    assert all(isinstance(each, ast.TriplePattern) for each in part.pattern.group.elements)
-    assert part.key == "u"
+    assert isinstance(plan, TopKPlan)
+    assert plan.join is not None
+    (asked,) = plan.join.services
+    (part,) = plan.windowed.remotes
+    for each in (asked.pattern, part.pattern):
+        assert all(isinstance(node, ast.TriplePattern) for node in each.group.elements)
+    assert part.key == asked.key == "u"
     around = [
         node
-        for node in ast.walk(plan.query)
+        for node in ast.walk(plan.windowed.query)
         if isinstance(node, ast.Group) and part.pattern in node.elements
     ]
     assert len(around) == 1

@@ -9,10 +9,11 @@ import numpy as np
 
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.evaluation import TopKEvaluation
+from acquatop.refresh.join_refresh import JoinedReplicas
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 from tests.support.fed import Fed
 
 
@@ -22,7 +23,7 @@ class ContinuousQuery(Fed):
     def __init__(
         self,
         bound: BoundQuery,
-        maintainer: Maintainer[ReplicaStore] | None,
+        maintainer: Maintainer[JoinedStore] | JoinedReplicas | None,
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,

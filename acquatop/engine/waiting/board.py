@@ -98,7 +98,7 @@ def _with_remotes(waiting: Waiting, bound: Bound) -> Waiting:
 def _remotes(bound: Bound) -> list[str]:
     query = bound.query if isinstance(bound, BoundCounted) else bound
     services = (
-        [query.service]
+        list(query.services or (query.service,))
         if isinstance(query, BoundQuery)
         else [remote.service for remote in query.remotes]
     )

@@ -107,6 +107,10 @@ class BucketView:
         mask: BoolArray = (rows >= 0) & self.types[variable][rows]
         return mask
 
+    def runs(self, rows: IntArray, *, least: int = 0) -> None:
+        """Return None: each row is its own place."""
+        return
+
     def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows whose key the remote had."""
         mask: BoolArray = (rows >= 0) & (self.states[rows] == PRESENT)

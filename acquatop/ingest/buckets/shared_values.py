@@ -24,7 +24,7 @@ from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.reduce.pane_partials import hashes_in
 from acquatop.ingest.scoring import BoolArray
 from acquatop.topk.contract import IntArray
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 MOST_CHANGES = 16
 """Number of files with changes after which all values are written again."""
@@ -54,7 +54,7 @@ class SharedValues:
     """
 
     def __init__(
-        self, store: ReplicaStore, folder: ChunkFolder, hashes: IdentityHash, buckets: int
+        self, store: JoinedStore, folder: ChunkFolder, hashes: IdentityHash, buckets: int
     ) -> None:
         self._store = store
         # A loss of power loses nothing here.

@@ -17,7 +17,7 @@ from acquatop.ingest.match import IDENTITY, KEY, Found, Matcher, number_column, 
 from acquatop.ingest.reduce.identities import TieIdentities
 from acquatop.ingest.reduce.panes import Positions, by_pane, runs_of, within
 from acquatop.ingest.reduce.replica_view import ReplicaView
-from acquatop.ingest.scoring import BoolArray, ReplicaScoring, TypesOf
+from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.unscored import LIMIT, objects
 from acquatop.topk.contract import FloatArray, IntArray, Rows
 from acquatop.topk.order import best
@@ -123,9 +123,9 @@ class PaneBest:
         panes = list(by_pane(self.windows, found.times))
         chosen: list[list[IntArray]] = [[] for _ in panes]
         left_out: list[list[tuple[bool, bool]]] = [[] for _ in panes]
-        remote, types, absent = self._remote(found)
+        rows = self._rows_in_replica(found)
         for asked in self._asked:
-            merits, waits = self._merits(asked, found, remote, types, absent)
+            merits, waits = self._merits(asked, found, rows)
             for number, (_, _, at) in enumerate(panes):
                 some, let_go, shed = _chosen(found, merits, at, waits, asked.capacity)
                 chosen[number].append(some)
@@ -138,25 +138,12 @@ class PaneBest:
 
     # All queries together -------------------------------------------------------------------------
 
-    def _remote(
-        self, found: Found
-    ) -> tuple[dict[str, FloatArray], TypesOf | None, BoolArray | None]:
-        """Return the replica's values of found records, their types, and a mask of unknown ones.
-
-        The mask is None if there are none.
-        """
-        view = self._view
-        if view is None:
-            return {}, None, None
-        # Each key is looked up once, however many records it has.
-        rows, codes = view.rows(found.keys.dictionary), found.keys.indices.to_numpy()
-        names = {name: None for asked in self._asked for name in asked.score.remote_variables}
-        absent = ~view.present(rows)
-        return (
-            {name: view.numbers(name, rows)[codes] for name in names},
-            lambda name: view.floating(name, rows)[codes],
-            absent[codes] if absent.any() else None,
-        )
+    def _rows_in_replica(self, found: Found) -> IntArray | None:
+        """Return the replica's row of each found record; None without a replica."""
+        if self._view is None:
+            return None
+        rows: IntArray = self._view.rows(found.keys.dictionary)[found.keys.indices.to_numpy()]
+        return rows
 
     def _kept(
         self,
@@ -189,20 +176,16 @@ class PaneBest:
         self,
         asked: PaneRequest,
         found: Found,
-        remote: dict[str, FloatArray],
-        types: TypesOf | None,
-        absent: BoolArray | None,
+        rows: IntArray | None,
     ) -> tuple[FloatArray, BoolArray | None]:
         """Return each record's merit, and a mask of those without a merit; None if all have one."""
         parts = tuple(found.numbers(name) for name in self._numbers)
-        own = (
-            {name: remote[name] for name in asked.score.remote_variables}
-            if self._view is not None
-            else {}
+        scoring = ReplicaScoring(asked.score, self._view)
+        merits = (
+            scoring.merits_given({}, parts, len(found))
+            if rows is None
+            else scoring.merits_at(rows, parts)
         )
-        merits = ReplicaScoring(asked.score, self._view).merits_given(own, parts, len(found), types)
-        if absent is not None:
-            merits[absent] = np.nan
         waits = np.isnan(merits)
         return merits, waits if waits.any() else None
 

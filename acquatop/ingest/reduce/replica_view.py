@@ -9,12 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.ingest.held_hashes import HeldHashes
+from acquatop.ingest.held_places import HeldPlaces
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.reduce.published import Published, SentChanges
 from acquatop.ingest.scoring import BoolArray
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from replica.number_size import NumberSize
-from replica.store import ReplicaStore
+from replica.store.joined_store import JoinedStore
+from replica.store.runs import Runs
 
 
 class _Copy:
@@ -44,7 +46,7 @@ class ReplicaView(Published):
 
     def __init__(
         self,
-        store: ReplicaStore,
+        store: JoinedStore,
         variables: tuple[str, ...],
         typed: tuple[str, ...] = (),
         before: ReplicaView | None = None,
@@ -61,10 +63,16 @@ class ReplicaView(Published):
     def _here(self) -> HeldReplica:
         return self._copy.caught_up(self)
 
-    def _values(self, rows: IntArray) -> tuple[dict[str, FloatArray], dict[str, BoolArray]]:
+    def _values(
+        self, rows: IntArray
+    ) -> tuple[dict[str, FloatArray], dict[str, BoolArray], IntArray | None]:
+        """Return rows' numbers, their types, and how many each row has, unless each has one."""
+        runs = self._store.runs(rows)
+        places = rows if runs is None else runs.places
         return (
-            {name: self._store.numbers(name, rows) for name in self._variables},
-            {name: self._store.floating(name, rows) for name in self._typed},
+            {name: self._store.numbers(name, places) for name in self._variables},
+            {name: self._store.floating(name, places) for name in self._typed},
+            None if runs is None else runs.counts,
         )
 
     def _sizes(self) -> dict[str, NumberSize]:
@@ -78,13 +86,17 @@ class ReplicaView(Published):
         """Return the size of a variable's numbers."""
         return self._here.size(variable)
 
-    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers; NaN if there is none."""
-        return self._here.numbers(variable, rows)
+    def runs(self, rows: IntArray, *, least: int = 0) -> Runs | None:
+        """Return the places of some rows; None if each row is its own place."""
+        return self._here.runs(rows, least=least)
 
-    def floating(self, variable: str, rows: IntArray) -> BoolArray:
-        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
-        return self._here.floating(variable, rows)
+    def numbers(self, variable: str, places: IntArray) -> FloatArray:
+        """Return a variable's values as numbers; NaN if there is none."""
+        return self._here.numbers(variable, places)
+
+    def floating(self, variable: str, places: IntArray) -> BoolArray:
+        """Return a mask of the places at which a variable is an xsd:float or xsd:double."""
+        return self._here.floating(variable, places)
 
     def present(self, rows: IntArray) -> BoolArray:
         """Return a mask of the rows that the remote has."""
@@ -109,9 +121,9 @@ class ReplicaView(Published):
         there = there[store.present(there)]
         hashes = IdentityHash(store.token).of(store.keys(there))
         gone = np.setdiff1d(rows, there, assume_unique=True)
-        numbers, types = self._values(there)
+        numbers, types, counts = self._values(there)
         change = ChangedRows(
-            store.token, gone, there, hashes, numbers, types, self._sizes(), is_whole
+            store.token, gone, there, hashes, numbers, types, self._sizes(), is_whole, counts
         )
         return SentChanges(change, self._version, is_whole)
 
@@ -120,7 +132,8 @@ class ReplicaView(Published):
 class ChangedRows:
     """Rows of a replica that have changed: those gone, and the others with their values.
 
-    ``sizes`` are those of the whole replica's numbers.
+    ``sizes`` are those of the whole replica's numbers. ``counts`` says how many values each row
+    has; None if each row has one, at its own place.
     """
 
     seed: bytes
@@ -131,6 +144,7 @@ class ChangedRows:
     types: dict[str, BoolArray]
     sizes: dict[str, NumberSize]
     is_whole: bool
+    counts: IntArray | None = None
 
     def apply(self, kept: HeldReplica | None) -> HeldReplica:
         """Change the rows in what is kept."""
@@ -148,6 +162,7 @@ class HeldReplica:
     def __init__(self, seed: bytes) -> None:
         self._hashes = IdentityHash(seed)
         self._index = HeldHashes()
+        self._places: HeldPlaces | None = None
         self._numbers: dict[str, FloatArray] = {}
         self._types: dict[str, BoolArray] = {}
         self._sizes: dict[str, NumberSize] = {}
@@ -156,15 +171,30 @@ class HeldReplica:
         """Change some rows."""
         self._index.remove(changed.gone)
         self._index.put(changed.rows, changed.hashes)
+        places = self._placed(changed)
+        room = self._index.room if self._places is None else self._places.room
         for name, numbers in changed.numbers.items():
             before = self._numbers.get(name, np.empty(0))
-            column = self._numbers[name] = _grown(before, self._index.room, np.nan)
-            column[changed.rows] = numbers
+            column = self._numbers[name] = _grown(before, room, np.nan)
+            column[places] = numbers
         for name, types in changed.types.items():
             of_type = self._types.get(name, np.empty(0, dtype=np.bool_))
-            mask = self._types[name] = _grown(of_type, self._index.room, False)
-            mask[changed.rows] = types
+            mask = self._types[name] = _grown(of_type, room, False)
+            mask[places] = types
         self._sizes = changed.sizes
+
+    def _placed(self, changed: ChangedRows) -> IntArray:
+        """Return the places of changed rows' values, in which those of others are not touched."""
+        if changed.counts is None:
+            return changed.rows
+        if self._places is None:
+            self._places = HeldPlaces()
+        self._places.release(changed.gone)
+        kept = self._places.put(changed.rows, changed.counts, self._index.room)
+        if kept is not None:
+            self._numbers = {name: each[kept] for name, each in self._numbers.items()}
+            self._types = {name: each[kept] for name, each in self._types.items()}
+        return self._places.runs(changed.rows).places
 
     def size(self, variable: str) -> NumberSize:
         """Return the size of a variable's numbers."""
@@ -174,17 +204,23 @@ class HeldReplica:
         """Return each key's row, -1 for a key that the remote has not. O(keys asked)."""
         return self._index.find(self._hashes.of(keys))
 
-    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers; NaN if there is none."""
-        if not self._index.room:
-            return np.full(len(rows), np.nan)
-        return np.where(rows >= 0, self._numbers[variable][rows], np.nan)
+    def runs(self, rows: IntArray, *, least: int = 0) -> Runs | None:
+        """Return the places of some rows; None if each row is its own place."""
+        return None if self._places is None else self._places.runs(rows, least=least)
 
-    def floating(self, variable: str, rows: IntArray) -> BoolArray:
-        """Return a mask of the rows in which a variable is an xsd:float or xsd:double."""
-        if not self._index.room:
-            return np.zeros(len(rows), dtype=np.bool_)
-        mask: BoolArray = (rows >= 0) & self._types[variable][rows]
+    def numbers(self, variable: str, places: IntArray) -> FloatArray:
+        """Return a variable's values as numbers; NaN if there is none."""
+        column = self._numbers.get(variable, np.empty(0))
+        if not len(column):
+            return np.full(len(places), np.nan)
+        return np.where(places >= 0, column[places], np.nan)
+
+    def floating(self, variable: str, places: IntArray) -> BoolArray:
+        """Return a mask of the places at which a variable is an xsd:float or xsd:double."""
+        column = self._types.get(variable, np.empty(0, dtype=np.bool_))
+        if not len(column):
+            return np.zeros(len(places), dtype=np.bool_)
+        mask: BoolArray = (places >= 0) & column[places]
         return mask
 
     def present(self, rows: IntArray) -> BoolArray:
@@ -193,7 +229,9 @@ class HeldReplica:
 
     def mean(self, variable: str) -> float:
         """Return the mean of a variable's values; NaN if there is none."""
-        return mean_of(self._numbers[variable][self._index.used()])
+        used = self._index.used()
+        runs = self.runs(used)
+        return mean_of(self._numbers[variable][used if runs is None else runs.places])
 
 
 def mean_of(values: FloatArray) -> float:

@@ -195,6 +195,9 @@ def _recordable(bound: Bound, file: str) -> BoundQuery:
             f"<{bound.stream.iri}> is read by a source of Spark's, and not in this process\n"
             f"  hint: {hint}"
         )
+    if bound.plan.join is not None:
+        hint = "recorded is one SERVICE whose values are joined as they are"
+        raise UserError(f"{file}: the query joins several patterns here\n  hint: {hint}")
     if bound.service is None:
         raise UserError(
             f"{file}: the query asks no remote: its stream can be kept as it is, without a "

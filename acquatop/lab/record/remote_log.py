@@ -79,7 +79,9 @@ class RemoteTape:
             for solution in solutions:
                 key = solution[self._key]
                 other = said.get(key)
-                # Of several solutions the first in the terms' order counts, as in a replica.
+                # Of several solutions the first in the terms' order is recorded.
+                if other is not None:
+                    self.left_out["a further solution of one key"] += 1
                 said[key] = (
                     solution
                     if other is None

@@ -114,6 +114,9 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
             "why this is none"
         )
         raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
+    if isinstance(bound, BoundQuery) and bound.plan.join is not None:
+        hint = "replayed is one SERVICE whose values are joined as they are"
+        raise UserError(f"{file}: the query joins several patterns here\n  hint: {hint}")
     if isinstance(bound, BoundCounted) or bound.service is None:
         raise UserError(
             f"{file}: the query asks no remote, so there is nothing to choose a policy for"

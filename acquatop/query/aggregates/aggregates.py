@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Generic, Protocol, TypeVar
 
 from acquatop.plan.bind import BoundQuery
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 _CONTENT = "content"
 
@@ -29,7 +29,7 @@ KeptT = TypeVar("KeptT", bound=_Kept)
 class Aggregates(Generic[RankingT, KeptT]):
     """Aggregates per key in one place, and a ranking of them for each member."""
 
-    def __init__(self, bound: BoundQuery, store: ReplicaStore | None, content: KeptT) -> None:
+    def __init__(self, bound: BoundQuery, store: JoinedStore | None, content: KeptT) -> None:
         self._bound = bound
         self._store = store
         self._content = content

@@ -28,7 +28,7 @@ from acquatop.topk.aggregates.partials import NEVER
 from acquatop.topk.contract import AnyArray, IntArray, Rows
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from connectors.mapping import TIME
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 _UNKNOWN = -1
 SLACK = 1024
@@ -62,7 +62,7 @@ class AggregateStore:
     def __init__(
         self,
         columns: AggregateColumns,
-        store: ReplicaStore | None,
+        store: JoinedStore | None,
         *,
         latest_only: bool,
         is_distinct: bool = False,

@@ -30,7 +30,7 @@ from acquatop.ingest.scoring import typed_variables
 from acquatop.query.aggregates.spans import Cover, Spans
 from acquatop.topk.snapshot import pack_parts, pack_table, reading, unpack_parts, unpack_table
 from acquatop.windows import Windows
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 RunTasks = Callable[[BucketTask, Sequence[Bucket]], Sequence[BucketFound]]
 """Function that runs a task for each bucket on the executors."""
@@ -63,7 +63,7 @@ class ExecutorAggregates:
     def __init__(
         self,
         columns: AggregateColumns,
-        store: ReplicaStore | None,
+        store: JoinedStore | None,
         folder: ChunkFolder,
         run: RunTasks,
         *,
@@ -194,7 +194,7 @@ class ExecutorAggregates:
         assert self._values is not None, "without a replica nothing changes"
         return self._values.have_changed(keys)
 
-    def _shared_values(self, store: ReplicaStore) -> SharedValues:
+    def _shared_values(self, store: JoinedStore) -> SharedValues:
         return SharedValues(store, self._folder, self._hashes, self.buckets)
 
     def _look(self, absent_before: float) -> dict[int, list[BucketBest]]:

@@ -19,7 +19,8 @@ from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from acquatop.topk.order import best
 from acquatop.windows import Windows
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
+from replica.store.runs import Runs
 from rspql.plan import TopKPlan
 
 
@@ -34,7 +35,7 @@ class ExecutorRanking:
     def __init__(
         self,
         plan: TopKPlan,
-        store: ReplicaStore | None,
+        store: JoinedStore | None,
         windows: Windows,
         content: ExecutorAggregates,
         *,
@@ -186,6 +187,11 @@ class ExecutorRanking:
 
     def close_before(self, window: int) -> None:
         """Do nothing: the content is released once for all rankings."""
+
+    def merits_in(self, rows: Rows, runs: Runs) -> FloatArray:
+        """Return the merits of all that some of the best join, given their places."""
+        ratios = self._columns.ratios(rows.parts)
+        return self.scoring.merits_in(runs, self._numbers(rows), ratios)
 
     # Helpers --------------------------------------------------------------------------------------
 

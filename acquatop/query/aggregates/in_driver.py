@@ -16,7 +16,7 @@ from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.content import AggregateStore
 from acquatop.query.aggregates.late_partials import split_late
 from acquatop.query.aggregates.ranking import AggregateRanking
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 PLACE = "keys"
 """Part of a snapshot that is there if the keys have moved from the driver."""
@@ -30,7 +30,7 @@ class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
     """
 
     def __init__(
-        self, bound: BoundQuery, store: ReplicaStore | None, hashes: IdentityHash | None
+        self, bound: BoundQuery, store: JoinedStore | None, hashes: IdentityHash | None
     ) -> None:
         latest_only = bound.arrivals == "latest" or bound.matcher.retracts
         assert bound.plan.aggregate is not None

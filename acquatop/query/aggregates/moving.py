@@ -15,7 +15,7 @@ from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.in_driver import PLACE, AggregatesInDriver
 from acquatop.query.aggregates.in_executors import AggregatesInExecutors
 from acquatop.query.ranking import TopKOperator
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 _LOG = logging.getLogger("acquatop")
 
@@ -40,7 +40,7 @@ class MovingAggregates:
     def __init__(
         self,
         bound: BoundQuery,
-        store: ReplicaStore | None,
+        store: JoinedStore | None,
         hashes: IdentityHash | None,
         move: Move,
     ) -> None:

@@ -12,7 +12,7 @@ from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.executor_content import ExecutorAggregates, RunTasks
 from connectors.object_store.address import StoreAddress
 from replica.maintainer import Maintainer
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 _MOST_ASKED = 1_000
 """Maximum number of keys without a value that a bucket is asked for, whatever the budget."""
@@ -20,7 +20,7 @@ _MOST_ASKED = 1_000
 
 def scattered_content(
     bound: BoundQuery,
-    maintainer: Maintainer[ReplicaStore] | None,
+    maintainer: Maintainer[JoinedStore] | None,
     place: Path | StoreAddress,
     run: RunTasks,
     *,

@@ -20,7 +20,8 @@ from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from acquatop.topk.order import best, ranking
 from acquatop.windows import Windows
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
+from replica.store.runs import Runs
 from rspql.plan import TopKPlan
 
 _LATE = "a solution that came too late could belong here"
@@ -63,7 +64,7 @@ class AggregateRanking:
     def __init__(
         self,
         plan: TopKPlan,
-        store: ReplicaStore | None,
+        store: JoinedStore | None,
         windows: Windows,
         content: AggregateStore,
         *,
@@ -184,6 +185,11 @@ class AggregateRanking:
     def needed(self) -> Iterable[str]:
         """Return the keys of the open windows."""
         return list(self._codes.texts(self._codes.used()).tolist())
+
+    def merits_in(self, rows: Rows, runs: Runs) -> FloatArray:
+        """Return the merits of all that some of the best join, given their places."""
+        parts = self._merits.parts(rows.parts)
+        return self.scoring.merits_in(runs, parts, self._columns.ratios(rows.parts))
 
     def content(self, window: int) -> ContentSample:
         """Return a window's content: its best keys, and a sample of all others.

@@ -15,7 +15,7 @@ from acquatop.plan.bind import BoundQuery
 from acquatop.query.topk.pruned import PrunedTopKN
 from acquatop.query.topk.refilled import RefilledTopKN
 from acquatop.query.topk.retained import RetainedTopKN
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 _SAMPLE = "sample"
 
@@ -85,7 +85,7 @@ class CandidateContent:
     they come (:meth:`add`). Otherwise solutions come pane by pane (:meth:`add_pane`).
     """
 
-    def __init__(self, bound: BoundQuery, store: ReplicaStore | None) -> None:
+    def __init__(self, bound: BoundQuery, store: JoinedStore | None) -> None:
         self._bound = bound
         self._store = store
         self._distinct = bound.stream.arrivals == "distinct"
@@ -140,9 +140,11 @@ class CandidateContent:
     def reducers_ahead(self, *, may_close: bool) -> Sequence[Reducer] | None:
         """Return the same, unless a close is likely to change the replica's values.
 
-        If it does, what was reduced by the values before is of no use.
+        If it does, what was reduced by the values before is of no use. Values that are joined here
+        come with the batch before.
         """
-        return None if may_close and self._is_changing else self.reducers()
+        joins_here = self._bound.plan.join is not None
+        return None if joins_here or (may_close and self._is_changing) else self.reducers()
 
     def _present_view(self) -> ReplicaView | None:
         view = self._view

@@ -29,7 +29,8 @@ from acquatop.topk.retained import Retained
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.windows import Windows
 from connectors.mapping import TIME
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
+from replica.store.runs import Runs
 from rspql.plan import TopKPlan
 
 ListT = TypeVar("ListT", PaneDominance, Refilled, Retained)
@@ -52,7 +53,7 @@ class TopKN(ABC, Generic[ListT]):
     def __init__(
         self,
         plan: TopKPlan,
-        store: ReplicaStore | None,
+        store: JoinedStore | None,
         windows: Windows,
         *,
         n: int,
@@ -142,9 +143,14 @@ class TopKN(ABC, Generic[ListT]):
 
     def _let_wait(self, rows: Rows) -> None:
         shed = self.waiting.put(solutions_of(rows, *self._windows.spans(rows.times)))
-        # Without a remote, a solution without a score will never have one.
-        for each in shed if self._store is not None else ():
-            self.list.note_lost(each.first, each.last, np.inf, each.numbers, each.numbers)
+        if not shed or self._store is None:
+            # Without a remote, a solution without a score will never have one.
+            return
+        for each, is_known in zip(shed, self._known(shed), strict=True):
+            # What is known to have no score has none until its key changes; then its numbers tell
+            # how good it can be.
+            merit = -np.inf if is_known and each.numbers else np.inf
+            self.list.note_lost(each.first, each.last, merit, each.numbers, each.numbers)
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -241,6 +247,10 @@ class TopKN(ABC, Generic[ListT]):
     @abstractmethod
     def _kept_keys(self) -> Iterable[str]:
         """Return the keys of all rows that are held or may be brought back."""
+
+    def merits_in(self, rows: Rows, runs: Runs) -> FloatArray:
+        """Return the merits of all that some of the best join, given their places."""
+        return self.scoring.merits_in(runs, rows.parts)
 
     def content(self, window: int) -> ContentSample:
         """Return a window's content: held and waiting solutions, and a sample of dropped ones."""

@@ -8,7 +8,7 @@ from acquatop.refresh.proposers.contract import Proposed, Proposer
 from acquatop.refresh.proposers.everything import Everything
 from acquatop.refresh.proposers.super_mtkn import SuperMTKNProposer
 from acquatop.refresh.proposers.window_join import WindowJoin
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 __all__ = ["PROPOSERS", "Proposed", "Proposer", "proposer_of", "ranker_name"]
 
@@ -22,7 +22,7 @@ def ranker_name(policy: str) -> str:
     return policy.partition("-")[2]
 
 
-def proposer_of(policy: str, store: ReplicaStore) -> Proposer:
+def proposer_of(policy: str, store: JoinedStore) -> Proposer:
     """Return the proposer that a policy such as ``WSJ-LRU`` begins with."""
     match policy.partition("-")[0]:
         case "AT":

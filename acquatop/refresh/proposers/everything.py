@@ -7,7 +7,7 @@ import numpy as np
 from acquatop.ingest.panes import Pane
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.topk.snapshot import State, pack, unpack
-from replica.store import ReplicaStore
+from replica.store import JoinedStore
 
 _KIND, _VERSION = "proposer of everything", 1
 
@@ -18,7 +18,7 @@ class Everything:
     looks_at_panes = False
     includes_dropped = False
 
-    def __init__(self, store: ReplicaStore) -> None:
+    def __init__(self, store: JoinedStore) -> None:
         self._store = store
 
     def add_pane(self, pane: Pane) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.ingest.reduce.replica_view import ChangedRows, HeldReplica, ReplicaView
-from replica.store import ReplicaStore
+from replica.store import ReplicaStore, RunStore
 from tests.support.executors import Executors
 
 KEYS = [f"<urn:{key}>" for key in "abcdefghijkl"]
@@ -29,11 +29,15 @@ class Looked:
 
     def __call__(self, keys: Sequence[str]) -> list[Any]:
         rows = self.view.rows(pa.array(keys, pa.string()))
-        said = [self.view.present(rows), *(self.view.numbers(name, rows) for name in "vw")]
+        runs = self.view.runs(rows)
+        places, owners = (rows, ()) if runs is None else (runs.places, runs.owners.tolist())
+        said = [self.view.present(rows), *(self.view.numbers(name, places) for name in "vw")]
         return [
             *(each.tolist() for each in said),
-            self.view.floating("v", rows).tolist(),
-            self.view.mean("v"),
+            self.view.floating("v", places).tolist(),
+            owners,
+            None if runs is None else self.view.runs(rows, least=1).owners.tolist(),
+            round(self.view.mean("v"), 9),
         ]
 
 
@@ -43,16 +47,26 @@ def solution(chance: random.Random, key: str) -> dict[str, str]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([None, 3, 8]), st.sampled_from([1, 500, 1 << 20]))
-def test_executors_say_what_the_replica_says(seed: int, limit: int | None, large: int) -> None:
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([None, 3, 8]),
+    st.sampled_from([1, 500, 1 << 20]),
+    st.sampled_from([ReplicaStore, RunStore]),
+)
+def test_executors_say_what_the_replica_says(
+    seed: int, limit: int | None, large: int, kind: type[ReplicaStore | RunStore]
+) -> None:
     chance = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("replica.store.row_changes.LEAST", 6)
         executors = Executors(chance, patch, large)
-        store = ReplicaStore("key", ["key", "v", "w"], limit=limit)
+        store = kind("key", ["key", "v", "w"], limit=limit)
         for now in range(12):
             asked = chance.sample(KEYS, chance.randint(0, 4))
-            answered = [solution(chance, key) for key in asked if chance.random() < 0.7]
+            most = 1 if kind is ReplicaStore else 4
+            answered = [
+                solution(chance, key) for key in asked for _ in range(chance.randint(0, most))
+            ]
             store.put(asked, answered, float(now))
             store.touch(store.rows(chance.sample(KEYS, 3)))
             store.evict()

@@ -403,7 +403,12 @@ def test_what_cannot_be_replayed_is_not_recorded(tmp_path: Path) -> None:
             .replace("?followers", ""),
         )
     with pytest.raises(UserError, match="window by window"):
-        open_recording(tmp_path, service='solutions = "many"')
+        open_recording(tmp_path, query_text().replace("}\nORDER", "FILTER(RAND() < 2) }\nORDER"))
+    with pytest.raises(UserError, match="joins several"):
+        open_recording(
+            tmp_path,
+            query_text().replace("}\nORDER", "SERVICE :people { ?user :name ?n } }\nORDER"),
+        )
     nested = query_text().replace(
         "?user :followers ?followers", "?user :profile/:followers ?followers"
     )

@@ -29,7 +29,7 @@ STAR = "?user :mentions ?mentions . ?user :mentions ?again"
     ("query", "catalog", "kind"),
     [
         (query_text(), catalog_text(), BoundQuery),
-        (query_text(), many(catalog_text()), BoundWindowed),
+        (query_text(), many(catalog_text()), BoundQuery),
         (
             query_text().replace("?user :mentions ?mentions", STAR),
             catalog_text(arrivals="all"),

@@ -295,13 +295,6 @@ def test_of_many_keys_that_differ_what_they_could_reach_is_never_understated() -
             "",
             "a FILTER calls a function of numbers",
         ),
-        (
-            "?user :x ?x",
-            "(COUNT(*) AS ?n)",
-            "all",
-            'solutions = "many"',
-            "several solutions at the remote",
-        ),
     ],
 )
 def test_what_is_not_kept_up_to_date_is_evaluated_by_window_and_it_is_said_why(

@@ -216,8 +216,8 @@ def test_any_arithmetic_is_exact(
     catalog = catalog if whole else catalog.replace("xsd:integer", "xsd:double")
     found = bind_query(text, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
     hypothesis.event(type(found).__name__)
-    if not isinstance(found, BoundQuery):
-        return  # nothing of it is computed incrementally
+    if not isinstance(found, BoundQuery) or found.plan.join is not None:
+        return  # nothing of it is computed incrementally, or not on numbers alone
     plan = found.plan
     if condition is not None and not plan.stream_filters and plan.score.condition is None:
         return  # the remote decides its filter

@@ -1,0 +1,250 @@
+"""Refresh of several replicas that are joined: each with its own policy, budget and breaker."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from acquatop.catalog.services import Service
+from acquatop.ingest.panes import Pane
+from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.refresh.changed_scores import ChangedMerits
+from acquatop.refresh.flow import KeyRequest, ReplicaFlow, fetch, order_of
+from acquatop.refresh.joined_view import JoinedView
+from acquatop.refresh.order import RefreshOrder
+from acquatop.refresh.proposers import proposer_of
+from acquatop.refresh.proposers.contract import Proposed
+from acquatop.refresh.replica_refresh import Inquiry, RankingNeeds, in_turn
+from acquatop.topk.contract import IntArray
+from acquatop.topk.snapshot import pack_parts, unpack_parts
+from replica.budget import Budget, Spending
+from replica.clocks import Clock
+from replica.freshness.change_model import ChangeModel
+from replica.maintainer import Maintainer, Refreshed
+from replica.rankers import RankerRegistry
+from replica.rankers.contract import Outlook, no_outlook
+from replica.store import SolutionStore
+from rspql.plan import Join
+
+
+class JoinedReplicas:
+    """Replicas of several services, and the view of what they know together."""
+
+    def __init__(
+        self,
+        join: Join,
+        services: Sequence[Service],
+        maintainers: Sequence[Maintainer[SolutionStore]],
+    ) -> None:
+        self.join = join
+        self.services = services
+        self.maintainers = maintainers
+        self.store = JoinedView(join, [each.store for each in maintainers])
+        self.store.load()
+
+    @property
+    def budget(self) -> Budget:
+        """Budget of one evaluation for all services together."""
+        accounts = {id(each.account): each.budget for each in self.maintainers}
+        return sum(accounts.values(), Budget(0, 0, 0.0))
+
+    def now(self) -> float:
+        """Return the time by which values are dated."""
+        return max(each.now() for each in self.maintainers)
+
+    def close(self) -> None:
+        """Close the feeds."""
+        for each in self.maintainers:
+            each.close()
+
+
+class _PartOrder(RefreshOrder[SolutionStore]):
+    """Order of one service's keys, by what the tuples that depend on them could be worth."""
+
+    view: JoinedView
+    tuples: Sequence[str] = ()
+    """Best tuple that depends on each proposed key."""
+
+    def _outlook(
+        self,
+        proposed: Proposed,
+        kept: IntArray,
+        rows: IntArray,
+        now: float,
+        scoring: ReplicaScoring | None,
+    ) -> Outlook:
+        if scoring is None or len(proposed.parts) != len(scoring.stream_variables):
+            return no_outlook
+        parts = tuple(part[kept] for part in proposed.parts)
+        held = self.view.rows([self.tuples[at] for at in kept.tolist()])
+        model = ChangeModel(self.view.history)
+        return ChangedMerits(scoring, self.view, model, held, parts, now=now, random=self._random)
+
+
+class JoinRefresh:
+    """Refresh of replicas that are joined. A service asked by another's answers is asked after it.
+
+    The others are asked at the same time. Those asked later have what is left of the evaluation's
+    time. Services of one account take turns in asking first.
+    """
+
+    def __init__(
+        self,
+        replicas: JoinedReplicas,
+        rankers: RankerRegistry,
+        random: np.random.Generator,
+        *,
+        slide_ms: int,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._replicas = replicas
+        self._view = replicas.store
+        self._clock = clock
+        self._flows: list[ReplicaFlow[SolutionStore]] = []
+        self._orders: list[_PartOrder] = []
+        for service, maintainer in zip(replicas.services, replicas.maintainers, strict=True):
+            order = order_of(_PartOrder, service, maintainer.store, rankers, random, slide_ms)
+            order.view = self._view
+            self._orders.append(order)
+            self._flows.append(ReplicaFlow(maintainer, order))
+        self._proposers = [
+            proposer_of(each.refresh.policy, self._view) for each in replicas.services
+        ]
+        self._depths = _depths(replicas.join)
+
+    @property
+    def looks_at_panes(self) -> bool:
+        """True if a proposer must see all solutions of each pane."""
+        return any(each.looks_at_panes for each in self._proposers)
+
+    def add_pane(self, pane: Pane) -> None:
+        """Let the proposers see the solutions of one pane."""
+        for each in self._proposers:
+            each.add_pane(pane)
+
+    def begin(self, window: int, closes_ms: int) -> Inquiry:
+        """Begin the refresh of a window that closes; return the question to its rankings."""
+        for flow, proposer in zip(self._flows, self._proposers, strict=True):
+            flow.begin(closes_ms)
+            proposer.close_before(window)
+        most = self._view.limit
+        # Even if nothing may be asked, what was unknown may have become known by feeds.
+        return Inquiry(
+            max(1, sum(flow.most_asked for flow in self._flows)),
+            max(flow.absent_before for flow in self._flows),
+            any(each.includes_dropped for each in self._proposers),
+            touches=most is not None and self._view.held > most,
+        )
+
+    def touch(self, keys: Iterable[str]) -> None:
+        """Keep the results of tuples that open windows need, and drop others beyond the limit."""
+        self._view.touch(self._view.rows(list(keys)))
+        self._view.evict()
+
+    def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
+        """Refresh the keys that the window needs most; rankings take turns in naming keys."""
+        started = self._clock()
+        count = len(self._flows)
+        refreshed: list[Refreshed | None] = [None] * count
+        turn = window % count
+        parts = sorted(range(count), key=lambda at: (self._depths[at], (at - turn) % count))
+        for _, level in groupby(parts, key=self._depths.__getitem__):
+            several = list(level)
+            requests = [
+                KeyRequest(
+                    self._flows[at].maintainer,
+                    in_turn([self._ordered(at, window, each) for each in needs]),
+                )
+                for at in several
+            ]
+            for at, each in zip(several, fetch(requests, started + longest_wait), strict=True):
+                refreshed[at] = each
+        return self._together([each for each in refreshed if each is not None], needs, started)
+
+    def _ordered(self, at: int, window: int, needs: RankingNeeds) -> list[str]:
+        """Return the keys of one service in the order in which to ask for them."""
+        wanted, store = needs.wanted, self._flows[at].maintainer.store
+        proposed = self._proposers[at].propose(window, wanted.candidates)
+        most = self._flows[at].most_asked
+        unknown = self._first(most, at, wanted.unknown, lambda key: key not in store)
+        # What another service lacks of an unknown tuple may be old here.
+        absent = self._first(most, at, wanted.unknown, lambda key: key in store)
+        absent += self._first(most, at, wanted.absent, lambda key: True)
+        self._orders[at].tuples, of_service = self._of_service(at, proposed)
+        return self._flows[at].ordered(
+            unknown, of_service, absent, window=window, k=needs.k, scoring=needs.scoring
+        )
+
+    def _first(
+        self, most: int, at: int, tuples: Iterable[str], is_meant: Callable[[str], bool]
+    ) -> list[str]:
+        """Return the first keys of a service that some tuples depend on, as many as are of use."""
+        found: dict[str, None] = {}
+        for each in tuples:
+            if len(found) >= most:
+                break
+            found.update((key, None) for key in self._view.needs_of(each)[at] if is_meant(key))
+        return list(found)
+
+    def _of_service(self, at: int, proposed: Proposed) -> tuple[list[str], Proposed]:
+        """Return the keys of one service that proposed tuples depend on, each at its best place."""
+        firsts: dict[str, int] = {}
+        for place, key in enumerate(proposed.keys):
+            for base in self._view.needs_of(key)[at]:
+                firsts.setdefault(base, place)
+        places = np.fromiter(firsts.values(), dtype=np.int64, count=len(firsts))
+        return [proposed.keys[place] for place in places.tolist()], Proposed(
+            tuple(firsts),
+            proposed.merits[places],
+            proposed.lasts[places],
+            tuple(part[places] for part in proposed.parts),
+        )
+
+    def _together(
+        self, refreshed: Sequence[Refreshed], needs: Sequence[RankingNeeds], started: float
+    ) -> Refreshed:
+        """Bring the view up to date, and return what all services have said together."""
+        fetched = [each.fetched for each in refreshed]
+        self._view.rows([key for each in needs for key in each.wanted.unknown])
+        changed = self._view.update(fetched, [each.changed for each in refreshed])
+        rejected: Counter[str] = Counter()
+        for each in refreshed:
+            rejected.update(each.rejected)
+        spent = sum((each.spending for each in refreshed), Spending())
+        return Refreshed(
+            self._view.wholly(fetched),
+            tuple(sorted(changed)),
+            Spending(spent.items, spent.requests, self._clock() - started, spent.failed),
+            0,
+            next((each.failure for each in refreshed if each.failure), None),
+            dict(rejected),
+            tuple(fetched),
+        )
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Return the replicas with their histories, the orders' state, and the view's."""
+        parts = {"view": self._view.snapshot()}
+        for at, (flow, proposer) in enumerate(zip(self._flows, self._proposers, strict=True)):
+            parts[f"part{at}"] = pack_parts({**flow.snapshot(), "proposer": proposer.snapshot()})
+        return {"refresher": pack_parts(parts)}
+
+    def resume(self, parts: Mapping[str, bytes]) -> None:
+        """Restore the parts of a snapshot."""
+        inner = unpack_parts(parts["refresher"])
+        for at, (flow, proposer) in enumerate(zip(self._flows, self._proposers, strict=True)):
+            part = unpack_parts(inner[f"part{at}"])
+            flow.resume(part)
+            proposer.resume(part["proposer"])
+        self._view.resume(inner["view"])
+
+
+def _depths(join: Join) -> list[int]:
+    """Return each service's depth: 0, or one more than that of the service that gives its keys."""
+    depths: list[int] = []
+    for each in join.services:
+        depths.append(0 if each.giver is None else depths[each.giver] + 1)
+    return depths

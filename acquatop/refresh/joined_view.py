@@ -1,0 +1,233 @@
+"""View of several replicas: for each tuple of the stream's terms, what they know together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from acquatop.refresh.local_join import LocalJoin
+from acquatop.topk.contract import IntArray
+from replica.store import RunStore, Solution, SolutionStore
+from rspql.plan import Join
+
+SEPARATOR = "\n"
+"""Separator of the terms in a tuple's text: no term has it."""
+
+_MOST_HELD = 100_000
+"""Number of tuples above which those are dropped that the open windows do not need."""
+
+Needs = tuple[tuple[str, ...], ...]
+"""Keys of each service that a tuple's results depend on."""
+
+
+class JoinedView(RunStore):
+    """Results of a join, by tuple; a tuple is unknown until all keys that it depends on are known.
+
+    A tuple's text is that of its terms. Results are computed when they are first looked up, and
+    again when a replica has asked for one of the keys. Memory is O(tuples looked up); tuples of
+    several terms beyond 100 000 are dropped if no open window needs them.
+    """
+
+    def __init__(self, join: Join, stores: Sequence[SolutionStore]) -> None:
+        key = SEPARATOR.join(join.inputs)
+        limit = _MOST_HELD if len(join.inputs) > 1 else None
+        super().__init__(key, (key, *join.outputs), limit=limit)
+        self._join = join
+        self._stores = stores
+        self._engine = LocalJoin(join)
+        self._is_chained = any(each.giver is not None for each in join.services)
+        self._needs: dict[str, Needs] = {}
+        self._new: set[str] = set()
+        """Tuples that looking them up has made known."""
+        self._dependents: list[defaultdict[str, set[str]]] = [
+            defaultdict(set) for _ in join.services
+        ]
+
+    def rows(self, keys: Sequence[str]) -> IntArray:
+        """Return each tuple's row, -1 if it is unknown. O(tuples), and the joins of new ones."""
+        found = super().rows(keys)
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            new = self._join_again(list(dict.fromkeys(keys[at] for at in missing.tolist())))
+            if new:
+                self._new |= new
+                found[missing] = super().rows([keys[at] for at in missing.tolist()])
+        return found
+
+    def load(self) -> None:
+        """Join all that the replicas hold, if one term is a tuple: executors are sent it."""
+        if len(self._join.inputs) > 1:
+            return
+        for each, store in zip(self._join.services, self._stores, strict=True):
+            if each.giver is None:
+                self.rows(store.keys(store.all_rows()))
+        self._new.clear()
+
+    def needs_of(self, key: str) -> Needs:
+        """Return the keys of each service that a tuple depends on, as far as they are known."""
+        known = None if self._is_chained else self._needs.get(key)
+        return self._needs_of(key)[0] if known is None else known
+
+    def update(
+        self, fetched: Sequence[Iterable[str]], changed: Sequence[Iterable[str]]
+    ) -> set[str]:
+        """Join again what depends on keys that were fetched or changed, by service.
+
+        Return the tuples whose results have changed, and those that have become known since the
+        last time: some may be waited for.
+        """
+        again = {
+            key
+            for several in (fetched, changed)
+            for dependents, keys in zip(self._dependents, several, strict=True)
+            for base in keys
+            for key in dependents.get(base, ())
+        }
+        told = self._join_again(sorted(again)) | self._new
+        self._new.clear()
+        return told
+
+    def wholly(self, fetched: Sequence[frozenset[str]]) -> frozenset[str]:
+        """Return the tuples of which every key that they depend on was fetched, by service."""
+        some = {
+            key
+            for dependents, keys in zip(self._dependents, fetched, strict=True)
+            for base in keys
+            for key in dependents.get(base, ())
+        }
+        return frozenset(
+            key
+            for key in some
+            if all(
+                base in keys
+                for keys, needed in zip(fetched, self._needs[key], strict=True)
+                for base in needed
+            )
+        )
+
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot; the replicas must have been restored before."""
+        super().resume(snapshot)
+        self._needs.clear()
+        self._new.clear()
+        for dependents in self._dependents:
+            dependents.clear()
+        for key in self.keys(self.all_rows()):
+            self._link(key, self._needs_of(key)[0])
+
+    def _join_again(self, keys: Sequence[str]) -> set[str]:
+        """Join tuples whose keys are known; return those whose results are new or have changed.
+
+        Those that now depend on a key that was never fetched become unknown.
+        """
+        tuples: dict[str, tuple[Sequence[str], Needs]] = {}
+        unknown: list[str] = []
+        for key in keys:
+            needs, are_known = self._needs_of(key)
+            if are_known:
+                tuples[key] = key.split(SEPARATOR), needs
+            else:
+                unknown.append(key)
+        return self._forgotten(unknown) | self._joined(tuples)
+
+    def _forgotten(self, keys: Sequence[str]) -> set[str]:
+        """Forget tuples; return those that were known."""
+        rows = super().rows(keys)
+        held = rows[rows >= 0]
+        names = set(self.keys(held))
+        if len(held):
+            self._forget(held)
+        return names
+
+    def _joined(self, tuples: Mapping[str, tuple[Sequence[str], Needs]]) -> set[str]:
+        if not tuples:
+            return set()
+        results: dict[str, list[Solution]] = {key: [] for key in tuples}
+        for key, solution in self._engine.solutions(tuples, self._known(tuples)):
+            results[key].append({self.key_variable: key, **solution})
+        changed: set[str] = set()
+        for now, several in self._by_time(tuples).items():
+            solutions = [each for key in several for each in results[key]]
+            changed.update(self.put(several, solutions, now).changed)
+        for key, (_, needs) in tuples.items():
+            self._link(key, needs)
+        return changed
+
+    def _known(
+        self, tuples: Mapping[str, tuple[Sequence[str], Needs]]
+    ) -> list[dict[str, Sequence[Solution]]]:
+        return [
+            {
+                base: store.solutions(base)
+                for base in dict.fromkeys(
+                    each for _, needs in tuples.values() for each in needs[at]
+                )
+            }
+            for at, store in enumerate(self._stores)
+        ]
+
+    def _by_time(self, tuples: Mapping[str, tuple[Sequence[str], Needs]]) -> dict[float, list[str]]:
+        """Return tuples by the oldest fetch of a key that they depend on."""
+        ages: list[dict[str, float]] = []
+        for at, store in enumerate(self._stores):
+            keys = list(dict.fromkeys(each for _, needs in tuples.values() for each in needs[at]))
+            fetched_at = store.fetched_at(store.rows(keys)).tolist()
+            ages.append(dict(zip(keys, fetched_at, strict=True)))
+        # Another key may have been fetched longer ago, but the results are of now.
+        held = self.fetched_at(super().rows(list(tuples))).tolist()
+        by_time: dict[float, list[str]] = {}
+        for (key, (_, needs)), before in zip(tuples.items(), held, strict=True):
+            oldest = min(
+                (of[base] for of, needed in zip(ages, needs, strict=True) for base in needed),
+                default=before,
+            )
+            by_time.setdefault(max(oldest, before), []).append(key)
+        return by_time
+
+    def _needs_of(self, key: str) -> tuple[Needs, bool]:
+        """Return the keys that a tuple depends on, and whether all of them are known.
+
+        Those that an unknown key would give are missing.
+        """
+        terms = dict(zip(self._join.inputs, key.split(SEPARATOR), strict=True))
+        needs: list[tuple[str, ...]] = []
+        are_known = True
+        for each, store in zip(self._join.services, self._stores, strict=True):
+            if each.giver is None:
+                needed: tuple[str, ...] = (terms[each.key],)
+            else:
+                giver = self._stores[each.giver]
+                given = {
+                    solution[each.key]
+                    for base in needs[each.giver]
+                    for solution in giver.solutions(base)
+                    if each.key in solution
+                }
+                needed = tuple(sorted(given))
+            needs.append(needed)
+            are_known = are_known and all(base in store for base in needed)
+        return tuple(needs), are_known
+
+    def _link(self, key: str, needs: Needs) -> None:
+        before = self._needs.get(key)
+        if before == needs:
+            return
+        self._unlink(key)
+        self._needs[key] = needs
+        for dependents, needed in zip(self._dependents, needs, strict=True):
+            for base in needed:
+                dependents[base].add(key)
+
+    def _unlink(self, key: str) -> None:
+        for dependents, needed in zip(self._dependents, self._needs.pop(key, ()), strict=False):
+            for base in needed:
+                dependents[base].discard(key)
+                if not dependents[base]:
+                    del dependents[base]
+
+    def _forget(self, rows: IntArray) -> None:
+        for key in self.keys(rows):
+            self._unlink(key)
+        super()._forget(rows)

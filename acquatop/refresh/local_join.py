@@ -1,0 +1,124 @@
+"""Join of what replicas know, for tuples of terms of the stream, by a SPARQL engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyoxigraph as ox
+
+from replica.store import Solution
+from replica.terms import is_term
+from rspql import ast
+from rspql.plan import Join
+from rspql.printer import inside_text
+
+Known = Sequence[Mapping[str, Sequence[Solution]]]
+"""Solutions by key, for each service of a join."""
+
+_MARK = "urn:acquatop:part:"
+_PLACE = re.compile(rf"SERVICE <{re.escape(_MARK)}(\d+)> {{\s*}}")
+_AT = "acquatop_at"
+_MOST = 64
+"""Number of tuples that are joined at once: the engine compares all rows with all others."""
+
+
+class LocalJoin:
+    """Join of the services' solutions, as the query says, for some tuples at once.
+
+    The engine gets the solutions as VALUES, and returns which of them make a result: their terms
+    stay as the remotes wrote them. O(t · r) for t tuples and the r solutions of at most 64 of them.
+    """
+
+    def __init__(self, join: Join) -> None:
+        self._join = join
+        self._parts: list[int] = []
+        """Service of each SERVICE pattern, in the order of the text."""
+        patterns = {each.pattern: at for at, each in enumerate(join.services)}
+
+        def mark(node: ast.Node) -> ast.Node:
+            if not isinstance(node, ast.ServicePattern):
+                return node
+            self._parts.append(patterns[node])
+            place = ast.Iri(f"{_MARK}{len(self._parts) - 1}")
+            return ast.ServicePattern(place, ast.Group(()))
+
+        self._text = inside_text(ast.rewritten(join.group, mark))
+        said = {name for each in join.services for name in each.variables}
+        self._computed = [name for name in join.outputs if name not in said]
+        rows = " ".join(f"?{_row(place)}" for place in range(len(self._parts)))
+        computed = " ".join(f"?{name}" for name in self._computed)
+        self._select = f"SELECT ?{_AT} {rows} {computed}"
+        self.solutions({}, [{}] * len(join.services))
+
+    def solutions(
+        self, tuples: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]], known: Known
+    ) -> Iterator[tuple[str, Solution]]:
+        """Yield each tuple's name and a result.
+
+        ``tuples`` has by name the terms of the join's inputs, and for each service its keys.
+        """
+        usable = [
+            (name, terms, keys)
+            for name, (terms, keys) in tuples.items()
+            if all(map(is_term, terms))
+        ]
+        for first in range(0, max(1, len(usable)), _MOST):
+            yield from self._together(usable[first : first + _MOST], known)
+
+    def _together(
+        self, tuples: Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]], known: Known
+    ) -> Iterator[tuple[str, Solution]]:
+        rows: list[list[Solution]] = []
+        for at in range(len(self._join.services)):
+            keys = dict.fromkeys(key for _, _, needed in tuples for key in needed[at])
+            rows.append([each for key in keys for each in known[at][key]])
+        found = ox.Store().query(self._query(tuples, rows))
+        assert isinstance(found, ox.QuerySolutions)
+        for solution in found:
+            at = solution[_AT]
+            assert isinstance(at, ox.Literal)
+            yield tuples[int(at.value)][0], self._terms(solution, rows)
+
+    def _terms(self, solution: ox.QuerySolution, rows: Sequence[Sequence[Solution]]) -> Solution:
+        terms: dict[str, str] = {}
+        for place, part in enumerate(self._parts):
+            row = solution[_row(place)]
+            if isinstance(row, ox.Literal):
+                said = rows[part][int(row.value)]
+                terms.update({name: term for name, term in said.items() if name not in terms})
+        for name in self._computed:
+            value = solution[name]
+            if value is not None:
+                terms[name] = str(value)
+        return {name: terms[name] for name in self._join.outputs if name in terms}
+
+    def _query(
+        self,
+        tuples: Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]],
+        rows: Sequence[Sequence[Solution]],
+    ) -> str:
+        inputs = " ".join(f"?{name}" for name in self._join.inputs)
+        said = " ".join(f"({at} {' '.join(terms)})" for at, (_, terms, _) in enumerate(tuples))
+
+        def values(found: re.Match[str]) -> str:
+            place = int(found[1])
+            part = self._parts[place]
+            return _values(_row(place), self._join.services[part].variables, rows[part])
+
+        inside = _PLACE.sub(values, self._text)
+        return f"{self._select} WHERE {{ VALUES (?{_AT} {inputs}) {{ {said} }} {inside}\n}}"
+
+
+def _row(place: int) -> str:
+    """Return the variable for the solution that a SERVICE pattern adds."""
+    return f"acquatop_row{place}"
+
+
+def _values(row: str, variables: Sequence[str], solutions: Sequence[Solution]) -> str:
+    names = " ".join(f"?{name}" for name in (row, *variables))
+    said = (
+        f"({at} {' '.join(each.get(name, 'UNDEF') for name in variables)})"
+        for at, each in enumerate(solutions)
+    )
+    return f"VALUES ({names}) {{ {' '.join(said)} }}"

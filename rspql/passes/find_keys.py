@@ -1,0 +1,95 @@
+"""Find the keys by which several services are asked: of the stream, or of another one's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rspql import ast
+from rspql.passes.not_incremental import NotIncremental
+from rspql.plan import JoinedService
+from rspql.scope import certain, visible
+
+_Giver = int | None
+"""Position of the service whose answers give a variable; None for the stream."""
+
+
+def find_keys(group: ast.Group, inputs: Sequence[str]) -> tuple[JoinedService, ...]:
+    """Return the services of a group, each after those whose answers give its keys.
+
+    A key must be bound whenever the service is joined: by the stream, by a service that stands
+    beside it or around it, but not only by an OPTIONAL. Raises :class:`NotIncremental` if there is
+    none.
+    """
+    finder = _Finder()
+    finder.visit(group, dict.fromkeys(inputs))
+    return tuple(finder.found)
+
+
+class _Finder:
+    def __init__(self) -> None:
+        self.found: list[JoinedService] = []
+
+    def visit(self, group: ast.Group, around: Mapping[str, _Giver]) -> dict[str, _Giver]:
+        """Find the services of a group; return the variables that it always binds, too."""
+        known = dict(around)
+        waiting = [each for each in group.elements if isinstance(each, ast.ServicePattern)]
+        while waiting:
+            ready = [each for each in waiting if _key_of(each, known) is not None]
+            if not ready:
+                raise NotIncremental(_why_not(waiting[0], around), waiting[0])
+            for each in ready:
+                known |= self._add(each, known)
+                waiting.remove(each)
+        for element in group.elements:
+            match element:
+                case ast.OptionalPattern(inner) | ast.MinusPattern(inner):
+                    self.visit(inner, known)
+                case ast.UnionPattern(groups):
+                    for inner in groups:
+                        self.visit(inner, known)
+                case ast.Group():
+                    known |= self.visit(element, known)
+        return known
+
+    def _add(self, pattern: ast.ServicePattern, known: Mapping[str, _Giver]) -> dict[str, _Giver]:
+        """Add a service, if it is not there; return what its answers bind."""
+        key = _key_of(pattern, known)
+        assert key is not None
+        assert isinstance(pattern.service, ast.Iri)
+        found = JoinedService(
+            pattern, pattern.service, tuple(visible(pattern.group)), key, known[key]
+        )
+        at = next((at for at, each in enumerate(self.found) if _same(each, found)), None)
+        if at is None:
+            at = len(self.found)
+            self.found.append(found)
+        return {name: at for name in certain(pattern.group) if name not in known}
+
+
+def _same(one: JoinedService, other: JoinedService) -> bool:
+    if one.pattern != other.pattern:
+        return False
+    if (one.key, one.giver) != (other.key, other.giver):
+        raise NotIncremental("one SERVICE pattern is asked by different keys", other.pattern)
+    return True
+
+
+def _key_of(pattern: ast.ServicePattern, known: Mapping[str, _Giver]) -> str | None:
+    """Return the variable by which a service is best asked: a subject, given by the stream."""
+    always = certain(pattern.group)
+    keys = [name for name in always if name in known]
+    subjects = set(_subjects(pattern.group))
+    return min(keys, key=lambda name: (name not in subjects, known[name] is not None), default=None)
+
+
+def _subjects(group: ast.Group) -> Iterator[str]:
+    for element in group.elements:
+        if isinstance(element, ast.TriplePattern) and isinstance(element.subject, ast.Variable):
+            yield element.subject.name
+
+
+def _why_not(pattern: ast.ServicePattern, around: Mapping[str, _Giver]) -> str:
+    shared = [name for name in visible(pattern.group) if name in around]
+    if shared:
+        return f"the SERVICE does not always bind ?{shared[0]}"
+    return "the SERVICE shares no variable with what always binds one beside it"

@@ -1,0 +1,233 @@
+"""Join services: gather the remotes' side of a top-k query into one pattern, computed here.
+
+What stands beside the WINDOW, such as several SERVICEs, OPTIONALs and filters on texts, depends on
+a solution of the stream only through a few of its terms. For each distinct tuple of these, a SPARQL
+engine joins what the replicas know. The rest of the plan sees one service with these results.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rspql import ast
+from rspql.passes.check_names import calls_own
+from rspql.passes.find_keys import find_keys
+from rspql.passes.not_incremental import NotIncremental
+from rspql.passes.plan_windowed import VOLATILE, expander
+from rspql.passes.push_filters import conjuncts
+from rspql.passes.recognise_topk import Ranking, last_binds, written_out
+from rspql.plan import Join
+from rspql.scope import Names, selected, used_in, visible
+from rspql.scoring import FunctionRegistry, with_ordered_nan
+
+JOINED = ast.Iri("urn:acquatop:joined")
+"""Service that stands for all that is joined here."""
+
+IsNumeric = Callable[[ast.Expression, bool], bool]
+"""Function that tells if an expression is computed on numbers alone.
+
+The second argument says that it is a condition.
+"""
+
+_ONE = ast.Literal("1", ast.XSD + "integer")
+_ZERO = ast.Literal("0", ast.XSD + "integer")
+
+
+@dataclass(frozen=True)
+class JoinedServices:
+    """Equivalent query with one service, its ranking, and the join behind that service."""
+
+    query: ast.Query
+    ranking: Ranking
+    join: Join
+
+
+def join_services(
+    query: ast.Query,
+    ranking: Ranking,
+    element: ast.Pattern,
+    stream: Names,
+    functions: FunctionRegistry,
+    is_numeric: IsNumeric,
+) -> JoinedServices:
+    """Return a query with the remotes' side in one SERVICE pattern.
+
+    ``element`` is the stream's part of the query, ``stream`` the variables that it binds. Raises
+    :class:`NotIncremental` if the rest has patterns that no remote answers by keys.
+    """
+    assert query.where is not None
+    _check_order(query.where.elements, element)
+    splitter = _Splitter(query, ranking, stream, is_numeric)
+    for each in query.where.elements:
+        if each is not element:
+            splitter.take(each)
+    expression, pulled = _without_terms(ranking.expression, query, is_numeric)
+    inside = ast.Group((*splitter.inside, *pulled))
+    _check_inside(inside, functions)
+    inputs = tuple(name for name in stream if name in used_in(inside))
+    services = find_keys(inside, inputs)
+    group = ast.rewritten(inside, expander(functions))
+    group = ast.rewritten(group, _ordered, opaque=lambda each: isinstance(each, ast.ServicePattern))
+    plain = {each.pattern: ast.rewritten(each.pattern, expander(functions)) for each in services}
+    join = Join(
+        inputs,
+        group,
+        tuple(replace(each, pattern=plain[each.pattern]) for each in services),
+        tuple(name for name in visible(inside) if name not in inputs),
+    )
+    service = ast.ServicePattern(JOINED, inside, span=splitter.inside[0].span)
+    where = replace(query.where, elements=(element, service, *splitter.outside))
+    return JoinedServices(
+        replace(query, where=where), replace(ranking, expression=expression), join
+    )
+
+
+def _check_order(elements: Sequence[ast.Pattern], element: ast.Pattern) -> None:
+    """Raise if something before the WINDOW means something else behind it."""
+    before = itertools.takewhile(lambda each: each is not element, elements)
+    for each in before:
+        if isinstance(each, ast.OptionalPattern | ast.MinusPattern | ast.Assignment):
+            raise NotIncremental("it stands before the WINDOW pattern that it is joined with", each)
+
+
+class _Splitter:
+    """Splitter of what stands beside the WINDOW: joined here per tuple, or computed on columns."""
+
+    def __init__(
+        self, query: ast.Query, ranking: Ranking, stream: Names, is_numeric: IsNumeric
+    ) -> None:
+        self.inside: list[ast.Pattern] = []
+        self.outside: list[ast.Pattern] = []
+        self._query = query
+        self._stream = stream
+        self._is_numeric = is_numeric
+        self._last = last_binds(query)
+        self._shown = {name for name in selected(query) if name != ranking.variable}
+
+    def take(self, element: ast.Pattern) -> None:
+        """Put an element to its side."""
+        match element:
+            case ast.Filter(expression):
+                self._take_filter(element, expression)
+            case ast.Assignment(_, variable):
+                is_score = element in self._last and variable.name not in self._shown
+                (self.outside if is_score else self.inside).append(element)
+            case (
+                ast.ServicePattern()
+                | ast.OptionalPattern()
+                | ast.UnionPattern()
+                | ast.MinusPattern()
+                | ast.Group()
+                | ast.Values()
+            ):
+                self.inside.append(element)
+            case _:
+                raise NotIncremental(
+                    "there is more beside the WINDOW and SERVICE patterns", element
+                )
+
+    def _take_filter(self, element: ast.Filter, expression: ast.Expression) -> None:
+        written = written_out(expression, self._query, selected=False)
+        if written is None:
+            raise NotIncremental("an expression is too large with all names written out", element)
+        for part in conjuncts(written):
+            on_stream = all(name in self._stream for name in used_in(part))
+            is_outside = on_stream or self._is_numeric(part, True)
+            (self.outside if is_outside else self.inside).append(
+                ast.Filter(part, span=element.span)
+            )
+
+
+def _without_terms(
+    expression: ast.Expression | None, query: ast.Query, is_numeric: IsNumeric
+) -> tuple[ast.Expression | None, list[ast.Assignment]]:
+    """Return a score of numbers alone, and BINDs for what it needs of other terms."""
+    if expression is None:
+        return None, []
+    puller = _Puller(query, is_numeric)
+    return puller.without_terms(expression), list(puller.binds.values())
+
+
+class _Puller:
+    """Finder of the parts of a score that are computed on terms: each gets a name."""
+
+    def __init__(self, query: ast.Query, is_numeric: IsNumeric) -> None:
+        taken = {node.name for node in ast.walk(query) if isinstance(node, ast.Variable)}
+        names = (f"value{number}" for number in itertools.count(1))
+        self.binds: dict[ast.Expression, ast.Assignment] = {}
+        self._fresh = (name for name in names if name not in taken)
+        self._is_numeric = is_numeric
+
+    def without_terms(self, node: ast.Expression) -> ast.Expression:
+        """Return an expression with a variable in place of each part that is no arithmetic."""
+        if self._is_numeric(node, False) or isinstance(node, ast.Variable | ast.Literal):
+            return node
+        match node:
+            case ast.Binary("+" | "-" | "*" | "/", left, right):
+                return replace(node, left=self.without_terms(left), right=self.without_terms(right))
+            case ast.Unary("+" | "-", operand):
+                return replace(node, operand=self.without_terms(operand))
+            case ast.Call("if", (condition, then, otherwise)):
+                flag = self._named(ast.Call("if", (condition, _ONE, _ZERO), span=node.span))
+                decided = ast.Binary(">", flag, _ZERO, span=node.span)
+                others = (self.without_terms(then), self.without_terms(otherwise))
+                return replace(node, arguments=(decided, *others))
+            case ast.Call(_, arguments) if _is_of_numbers(node, self._is_numeric):
+                return replace(node, arguments=tuple(map(self.without_terms, arguments)))
+        return self._named(node)
+
+    def _named(self, node: ast.Expression) -> ast.Variable:
+        if node not in self.binds:
+            variable = ast.Variable(next(self._fresh), span=node.span)
+            self.binds[node] = ast.Assignment(node, variable, span=node.span)
+        return self.binds[node].variable
+
+
+def _is_of_numbers(call: ast.Call, is_numeric: IsNumeric) -> bool:
+    """Return True if a call is computed on numbers whenever its arguments are numbers."""
+    if call.function in ("coalesce", "bound", "if"):
+        return False
+    return is_numeric(replace(call, arguments=(_ONE,) * len(call.arguments)), False)
+
+
+def _check_inside(group: ast.Group, functions: FunctionRegistry) -> None:
+    """Raise if a pattern needs more than values of the remotes and of the stream's solution."""
+    for node in _nodes(group):
+        match node:
+            case ast.WindowPattern() | ast.SubSelect():
+                raise NotIncremental("there is more beside the WINDOW and SERVICE patterns", node)
+            case ast.TriplePattern() | ast.GraphPattern():
+                raise NotIncremental("it also needs static data", node)
+            case ast.Exists() | ast.Aggregate():
+                raise NotIncremental("an expression needs the whole window", node)
+            case ast.Call(function) if function in VOLATILE:
+                raise NotIncremental("it is decided at the window's close", node)
+            case ast.Binary("/"):
+                # The engine's decimals fail on some quotients.
+                raise NotIncremental("a quotient among terms needs all its digits", node)
+    plain = ast.rewritten(group, expander(functions))
+    computed = (each for each in _nodes(plain) if isinstance(each, ast.Filter | ast.Assignment))
+    if any(calls_own(each.expression) for each in computed):
+        raise NotIncremental("a function of your own is applied to terms of the remote", group)
+
+
+def _nodes(group: ast.Group) -> Iterator[ast.Node]:
+    """Yield the nodes of a group, but not those within its SERVICE patterns."""
+    pending: list[ast.Node] = [group]
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, ast.ServicePattern):
+            pending += [each for each in ast.children(node) if isinstance(each, ast.Node)]
+
+
+def _ordered(node: ast.Node) -> ast.Node:
+    """Return a filter or BIND in a shape that an engine evaluates as SPARQL does."""
+    match node:
+        case ast.Filter(expression):
+            return replace(node, expression=with_ordered_nan(expression, keeps_only_true=True))
+        case ast.Assignment(expression):
+            return replace(node, expression=with_ordered_nan(expression))
+    return node

@@ -1,0 +1,135 @@
+"""Queries of every shape on remotes, judged by a SPARQL engine, close by close."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acquatop.answer.answer import Status
+from acquatop.answer.sinks.json_line import json_line
+from tests.support.queries.remote_shapes import Shape, World
+
+HEAD = "FROM NAMED WINDOW :w ON :stream [RANGE $w] WHERE {"
+TAIL = "} ORDER BY $d(?score) LIMIT $k"
+USERS = "WINDOW :w { ?e :user ?user ; :m ?m }"
+
+SEVERAL = [
+    f"SELECT ?e ?f (2 * ?m + ?f AS ?score) {HEAD} {USERS} SERVICE :a {{ ?user :f ?f }} {TAIL}",
+    f"SELECT ?e ?tool ?f (?f - ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f ; :tool ?tool }} {TAIL}",
+    f"SELECT ?e ?f (norm(?f, 0, 20) + ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f }} FILTER(?f + ?m > 8) {TAIL}",
+    f"SELECT ?e ?f ?name (?f * ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f ; :name ?name }} FILTER(STRLEN(?name) > 2) {TAIL}",
+    f"SELECT DISTINCT ?f (?f - ?m AS ?score) {HEAD} {USERS} SERVICE :a {{ ?user :f ?f }} {TAIL}",
+    f"SELECT ?e ?f ?tool (?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f ; :tool ?tool }} }} ORDER BY $d(?score) DESC(?f) LIMIT $k",
+    f"SELECT ?user ?n ?f (?n * ?f AS ?score) {HEAD} {{ SELECT ?user (COUNT(*) AS ?n) WHERE "
+    f"{{ {USERS} }} GROUP BY ?user }} SERVICE :a {{ ?user :f ?f }} {TAIL}",
+]
+
+JOINED = [
+    # Several services by one key.
+    f"SELECT ?e ?f ?name (2 * ?m + ?f AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?user :name ?name }} {TAIL}",
+    f"SELECT ?e ?f ?g (?f - ?g + ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?user :f ?g }} FILTER(?f != ?g) {TAIL}",
+    # Optional ones, alone and together.
+    f"SELECT ?e ?f (?m + COALESCE(?f, 3) AS ?score) {HEAD} {USERS} "
+    f"OPTIONAL {{ SERVICE :a {{ ?user :f ?f }} }} {TAIL}",
+    f"SELECT ?e ?tool (?m * IF(BOUND(?tool), 2, 1) AS ?score) {HEAD} {USERS} "
+    f"OPTIONAL {{ SERVICE :a {{ ?user :tool ?tool }} }} {TAIL}",
+    f"SELECT ?e ?f ?name (?m + COALESCE(STRLEN(?name), ?f) AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f }} "
+    f"OPTIONAL {{ SERVICE :b {{ ?user :name ?name }} FILTER(LANG(?name) = 'de') }} {TAIL}",
+    # By different variables of the stream.
+    f"SELECT ?e ?f ?g (?f + ?g + ?m AS ?score) {HEAD} "
+    f"WINDOW :w {{ ?e :user ?user ; :city ?city ; :m ?m }} "
+    f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?city :f ?g }} {TAIL}",
+    # On several variables.
+    f"SELECT ?e ?f (?f + ?m AS ?score) {HEAD} "
+    f"WINDOW :w {{ ?e :user ?user ; :city ?city ; :m ?m }} "
+    f"SERVICE :a {{ ?user :f ?f ; :city ?city }} {TAIL}",
+    # The second is asked by what the first has said.
+    f"SELECT ?e ?tool ?f (?f - ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :tool ?tool }} SERVICE :b {{ ?tool :f ?f }} {TAIL}",
+    f"SELECT ?e ?city ?f (?m + COALESCE(?f, 5) AS ?score) {HEAD} {USERS} "
+    f"OPTIONAL {{ SERVICE :a {{ ?user :city ?city }} SERVICE :b {{ ?city :f ?f }} }} {TAIL}",
+    # Terms of any type, and of the stream.
+    f"SELECT ?e ?since (?m + YEAR(?since) + MONTH(?since) AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :since ?since ; :open ?open }} FILTER(?open) {TAIL}",
+    f"SELECT ?e ?name (?m AS ?score) {HEAD} "
+    f"WINDOW :w {{ ?e :user ?user ; :lang ?lang ; :m ?m }} "
+    f"SERVICE :a {{ ?user :name ?name }} FILTER(LANG(?name) = ?lang || STR(?name) = ?lang) {TAIL}",
+    f"SELECT ?e ?f ?label (?m + ?f AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f ; :name ?name }} BIND(UCASE(?name) AS ?label) {TAIL}",
+    # Alternatives, and what is taken away.
+    f"SELECT ?e ?f (?m + ?f AS ?score) {HEAD} {USERS} "
+    f"{{ SERVICE :a {{ ?user :f ?f }} }} UNION {{ SERVICE :b {{ ?user :f ?f }} }} {TAIL}",
+    f"SELECT ?e ?f (?m + ?f AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f }} MINUS {{ SERVICE :b {{ ?user :open true }} }} {TAIL}",
+    # Aggregates of the stream.
+    f"SELECT ?user ?n ?f (?n * ?f + STRLEN(?name) AS ?score) {HEAD} "
+    f"{{ SELECT ?user (COUNT(*) AS ?n) WHERE {{ {USERS} }} GROUP BY ?user }} "
+    f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?user :name ?name }} {TAIL}",
+]
+
+worlds = st.builds(
+    Shape,
+    seed=st.integers(0, 2**32),
+    query=st.sampled_from(SEVERAL + JOINED),
+    events=st.integers(0, 80),
+    width=st.integers(2, 20),
+    slide=st.integers(1, 8),
+    k=st.integers(1, 5),
+    changes=st.sampled_from([0, 0.3, 2]),
+    arrivals=st.sampled_from(["distinct", "latest"]),
+    load=st.booleans(),
+    descending=st.booleans(),
+)
+
+
+def run(shape: Shape) -> list[Status]:
+    world = World(shape)
+    assert world.is_incremental, world.bound.reason  # type: ignore[union-attr]
+    statuses = []
+    for answer in world.answers():
+        world.judge(answer)
+        statuses.append(answer.status)
+    return statuses
+
+
+@settings(max_examples=40)
+@given(worlds)
+def test_generous_budgets_give_exact_answers(shape: Shape) -> None:
+    assert all(status is Status.EXACT for status in run(replace(shape, n=1000)))
+
+
+@settings(max_examples=60)
+@given(
+    worlds,
+    st.sampled_from([0, 1, 3]),
+    st.sampled_from(["", "AT-TSM", "AT-BSM", "WSJ-LRU", "WSJ-WBM", "ALL-RND"]),
+    st.booleans(),
+    st.sampled_from([0.0, 0.3]),
+)
+def test_tight_budgets_and_faults_are_said(
+    shape: Shape, items: int, policy: str, refill: bool, failures: float
+) -> None:
+    run(replace(shape, items=items, policy=policy, refill=refill, failures=failures))
+
+
+@settings(max_examples=25)
+@given(worlds, st.sampled_from([1, 3, 1000]), st.sampled_from([0.0, 0.3]), st.integers(0, 99))
+def test_a_restart_changes_nothing(
+    shape: Shape, items: int, failures: float, restarts: int
+) -> None:
+    shape = replace(shape, items=items, failures=failures)
+    lines = [
+        [json_line(answer.canonical()) for answer in World(shape).answers(chance)]
+        for chance in (None, random.Random(restarts))
+    ]
+    assert lines[0] == lines[1]
