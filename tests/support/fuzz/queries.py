@@ -8,7 +8,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from acquatop.answer.answer import Answer, term_json
+from acquatop.answer.answer import Answer, Status, term_json
 from tests.support.fuzz.encoding import Sent
 from tests.support.fuzz.items import PROPERTIES
 from tests.support.fuzz.values import NS, Value, is_faithful
@@ -84,7 +84,11 @@ def sums(field: str) -> Query:
                 groups[key.text] = groups.get(key.text, Fraction(0)) + exact
                 sizes[key.text] = sizes.get(key.text, Fraction(0)) + abs(exact)
         # An integer sum that goes beyond 64 bits on its way is an error: its group may be missing.
-        may_fail = field == "p0" and any(each >= 2**63 for each in sizes.values())
+        # One near that is not computed in doubles, which the answer says.
+        may_fail = field == "p0" and any(
+            each >= 2**63 or (each >= 2**51 and answer.status is Status.APPROXIMATE)
+            for each in sizes.values()
+        )
         expected = sorted(map(_double, groups.values()), reverse=True)[:3]
         bound = [row for row in answer.rows if "sum" in row.bindings]
         shown = [float(str(row.bindings["sum"])) for row in bound]
