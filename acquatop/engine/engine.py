@@ -30,6 +30,7 @@ from acquatop.engine.waiting.board import WaitingBoard
 from acquatop.engine.waiting.kinds import Waiting
 from acquatop.errors import UserError
 from acquatop.plan.bind import Bound, bind_query
+from acquatop.plan.whole_windows import in_whole_windows
 from acquatop.query.kinds import Resources
 from acquatop.refresh.open_replicas import Progress, Replicas
 from acquatop.runtime import Runtime, check_runtime, open_runtime
@@ -164,7 +165,13 @@ class Engine:
             "Spark" if runtime == "spark" else "the runtime",
         )
         self._launcher = QueryLauncher(
-            self._queries, self._slots, self._streams, delivery, kept, started=started
+            self._queries,
+            self._slots,
+            self._streams,
+            delivery,
+            kept,
+            started=started,
+            in_whole_windows=lambda bound: in_whole_windows(bound, self.known),
         )
 
     @classmethod

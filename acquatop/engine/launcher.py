@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from acquatop.engine.delivery import Delivery
@@ -32,6 +32,7 @@ class QueryLauncher:
         state: EngineState | None,
         *,
         started: bool,
+        in_whole_windows: Callable[[BoundQuery], Iterable[Bound]],
     ) -> None:
         self._queries = queries
         self._slots = slots
@@ -39,6 +40,7 @@ class QueryLauncher:
         self._delivery = delivery
         self._state = state
         self._started = started
+        self._in_whole_windows = in_whole_windows
         self._waiting: list[RegistryEntry] = []
 
     def register(
@@ -68,10 +70,20 @@ class QueryLauncher:
         if self._state is not None:
             self._state.open(self._queries.manifest())
         for registration in waiting:
-            self._launch(registration)
+            self._launch(self._as_kept(registration))
         if self._state is not None:
             self._recover(self._state)
         self._streams.carry_all()
+
+    def _as_kept(self, registration: RegistryEntry) -> RegistryEntry:
+        """Return a query bound as its state was left: over whole windows, by an older version."""
+        bound = registration.bound
+        if self._state is None or not isinstance(bound, BoundQuery):
+            return registration
+        for whole in self._in_whole_windows(bound) if self._state.has_state(bound.name) else ():
+            if self._slots.is_kept(whole):
+                return self._queries.rebind(registration, whole)
+        return registration
 
     def _prepare(self, registration: RegistryEntry) -> None:
         """Fill the replicas of a waiting query.

@@ -109,6 +109,10 @@ class EngineState:
                 "give the query another name to let it begin anew, or use another directory"
             )
 
+    def has_state(self, query: str) -> bool:
+        """Return True if there is state of a query."""
+        return query in self._engine.get("queries", {})
+
     def is_kept(self, query: str, key: str) -> bool | None:
         """Return True if a query's state is that of a key's slot; None if there is no state."""
         known = self._engine.get("queries", {}).get(query)

@@ -84,6 +84,12 @@ class QueryRegistry:
             self._observer.query(query.name, QueryState.REGISTERED)
         return entry
 
+    def rebind(self, entry: RegistryEntry, bound: Bound) -> RegistryEntry:
+        """Return the entry of a query that is evaluated in another way, in place of its old one."""
+        with self._lock:
+            made = self._entries[entry.query.name] = replace(entry, bound=bound)
+        return made
+
     def _free_name(self, name: str) -> str:
         taken = {each for each, entry in self._entries.items() if not entry.query.stopped}
         names = (name, *(f"{name}-{at}" for at in range(2, len(taken) + 3)))

@@ -87,6 +87,11 @@ class SlotTable:
         key = evaluation_key(bound, shared=shared)
         return key if self._reads_together else f"{key} {bound.name}"
 
+    def is_kept(self, bound: Bound) -> bool:
+        """Return True if the state of a query is that of its evaluation alone."""
+        key = self._key(bound, shared=False)
+        return self._state is not None and self._state.is_kept(bound.name, key) is True
+
     def _is_shared(self, bound: Bound, others: Sequence[Bound]) -> bool:
         """Return True if a query is evaluated in one structure with others.
 

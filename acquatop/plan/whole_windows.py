@@ -1,0 +1,19 @@
+"""Binding of a top-k query over whole windows, as an older version may have evaluated it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from acquatop.catalog.catalog import Catalog
+from acquatop.plan.bind import BoundQuery, BoundWindowed, bind_windowed
+from rspql.diagnostics import Diagnostic
+
+
+def in_whole_windows(bound: BoundQuery, catalog: Catalog) -> Iterator[BoundWindowed]:
+    """Yield the ways in which a query may have been evaluated window by window."""
+    plan = bound.plan
+    message = "an older version has left its state so; under another name it begins anew"
+    reason = Diagnostic("kept", message, plan.window.name.span, severity="warning")
+    for each in (plan.in_digits, plan.windowed):
+        yield replace(bind_windowed(each, catalog, text="", name=bound.name), reason=reason)
