@@ -137,8 +137,7 @@ class Answer:
 
     def __repr__(self) -> str:
         """Return what tells answers apart at a glance."""
-        times = f"({instant_text(self.opens_ms)}, {instant_text(self.closes_ms)}]"
-        return f"<Answer {self.query} {times} {self.status}, {len(self.rows)} rows>"
+        return f"<Answer {self.query} {self.window}: {self.status}, {len(self.rows)} rows>"
 
     def _repr_html_(self) -> str:
         from acquatop.answer.notebook import html_of

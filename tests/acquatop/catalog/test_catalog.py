@@ -40,7 +40,7 @@ def test_a_catalog_says_all_that_an_engine_needs() -> None:
     assert stream.options == {"path": str(Path("plant/events").absolute())}
     assert service.refresh.budget == Budget(items=3, requests=3, seconds=1.0)
     assert (service.load, service.block_size, service.timeout_seconds) == (True, 100, 10.0)
-    assert (service.solutions, catalog.graphs) == ("one", {})
+    assert (service.solutions, catalog.graphs) == ("many", {})
 
 
 def test_a_static_graph_is_a_file_beside_the_catalog_that_is_not_read_yet() -> None:

@@ -221,8 +221,8 @@ def test_what_is_wrong_is_said(keys: str, said: str) -> None:
         ("{id}", "id", "must have one {field}"),
         (
             "xsd:integer",
-            "xsd:int",
-            'the datatype "http://www.w3.org/2001/XMLSchema#int" is not supported',
+            "xsd:QName",
+            'the datatype "http://www.w3.org/2001/XMLSchema#QName" is not supported',
         ),
         ('field = "metrics.followers", ', "", '"field" is missing'),
     ],

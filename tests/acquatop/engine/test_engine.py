@@ -124,7 +124,7 @@ def test_no_query_of_a_group_is_called_exact_where_one_of_several_values_was_cho
 ) -> None:
     world.server.update(f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 6 }}")
     world.write(1)
-    engine = world.engine(until_end=True)
+    engine = world.engine(until_end=True, service='solutions = "one"')
     queries = [engine.register(query_text(k=k), name=f"best {k}") for k in (1, 2)]
     for query in queries:
         (answer, *_) = query

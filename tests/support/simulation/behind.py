@@ -21,10 +21,21 @@ class Read:
     lost: frozenset[int]
 
     @classmethod
-    def of(cls, history: History, name: str) -> Self:
-        """Return what a query has answered."""
-        told = {each.answer.closes_ms: each.answer for each in history.told if _is_of(each, name)}
-        lost = {each.window.closes_ms for each in history.unanswered if each.window.query == name}
+    def of(cls, history: History, name: str, life: int) -> Self:
+        """Return what a query has answered up to a life.
+
+        A later one may answer again what damage of its state has lost.
+        """
+        told = {
+            each.answer.closes_ms: each.answer
+            for each in history.told
+            if _is_of(each, name) and each.life <= life
+        }
+        lost = {
+            each.window.closes_ms
+            for each in history.unanswered
+            if each.window.query == name and each.life <= life
+        }
         return cls(told, frozenset(lost - set(told)))
 
     def problem(self, answer: Answer) -> str | None:

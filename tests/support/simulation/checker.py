@@ -98,12 +98,11 @@ def _judge_readers(history: History, verdict: Verdict) -> None:
     for query in history.scenario.queries:
         if query.reads is None or history.ended.keys() & {query.name, query.reads}:
             continue
-        read = Read.of(history, query.reads)
         last = {
             each.answer.window: each for each in history.told if each.answer.query == query.name
         }
         for told in last.values():
-            problem = read.problem(told.answer)
+            problem = Read.of(history, query.reads, told.life).problem(told.answer)
             said = f"{_named(told.answer)}: {problem}"
             verdict.expect("what reads answers is right", problem is None, said)
             _count(history, verdict, query, str(told.answer.status), told.faults)
