@@ -1,4 +1,4 @@
-"""What a SERVICE of records has besides triple patterns is computed here."""
+"""Parts of a SERVICE of records besides triple patterns, which are computed here."""
 
 from __future__ import annotations
 

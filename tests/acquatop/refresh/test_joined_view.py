@@ -1,4 +1,4 @@
-"""What several replicas know together: when it is known, and when it has to be joined again."""
+"""Knowledge of several replicas together: when it is there, and when it is joined again."""
 
 from __future__ import annotations
 

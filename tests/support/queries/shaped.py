@@ -110,7 +110,7 @@ class ShapedQuery:
 
 @dataclass(frozen=True)
 class World:
-    """What a stream and a remote say. Values of the remote never change."""
+    """Content of a stream and a remote. Values of the remote never change."""
 
     posts: Sequence[Mapping[str, Any]]
     people: Sequence[Mapping[str, Any]] = ()
