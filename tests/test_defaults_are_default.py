@@ -12,8 +12,9 @@ import pytest
 from rdflib.namespace import XSD
 
 from acquatop.catalog.catalog import Catalog
-from acquatop.catalog.remotes import RestSource, SparqlSource, TableSource
+from acquatop.catalog.remotes import RestSource, SparqlSource, SqlSource, TableSource
 from connectors.mapping import JsonMapping
+from connectors.properties import Property
 from connectors.registry import CONNECTORS
 from tests.support.minimal_worlds import (
     ITEMS,
@@ -47,6 +48,7 @@ EXCEPTIONS = {
     ("queries/aggregated.py", "n"): FEW,
     ("simulation/scenario.py", "block_size"): MIXED,
     ("simulation/scenario.py", "deadline"): MIXED,
+    ("queries/record_patterns.py", "arrivals"): "all kinds of arrivals are compared",
     ("queries/remote_shapes.py", "arrivals"): "all kinds of arrivals are compared",
     ("queries/remote_shapes.py", "load"): "both ways are compared",
     ("queries/remote_shapes.py", "n"): "with room for all, every answer has to be exact",
@@ -67,6 +69,7 @@ EXCEPTIONS = {
 
 
 ENDPOINT = 'endpoint = "http://127.0.0.1:9/query"'
+SQL = 'remote = "sql"\ndriver = "sqlite3"\ntable = "people"'
 Row = tuple[str, object, object]
 """Text in the document, present value, and the value that the text means."""
 
@@ -143,18 +146,20 @@ def of_mappings() -> dict[str, Row]:
         ),
         "time_as": ("`milliseconds`", mapping.time_as, "milliseconds"),
         "datatype": ("`xsd:string`", lang.datatype, str(XSD.string)),
+        "language": ("none", type(lang), Property),
     }
 
 
 def of_services() -> dict[str, Row]:
     service = minimal().services[NS + "people"]
+    sql = minimal(SQL, MAPPING).services[NS + "people"]
     return {
         "remote": ("`sparql`", service.remote, "sparql"),
         "block_size": ("100", service.block_size, 100),
         "concurrency": ("4", service.concurrency, 4),
         "timeout": ("`10s`", service.timeout_seconds, 10.0),
         "solutions": ("`many`; of records `one`", service.solutions, "many"),
-        "load": ("`true`", service.load, True),
+        "load": ("`true`, of `sql` `false`", (service.load, sql.load), (True, False)),
         "capacity": ("no limit", service.capacity, None),
         "limits": ("none", service.limits, ()),
         "ask_absent_after": ("`0s`", service.ask_absent_after, 0.0),
@@ -167,7 +172,9 @@ def of_remotes() -> dict[str, Row]:
     assert isinstance(source, SparqlSource)
     rest = source_of('remote = "rest"\nendpoint = "http://127.0.0.1:9/{keys}"', MAPPING)
     table = source_of('remote = "table"\npath = "people.jsonl"', MAPPING)
+    sql = source_of(SQL, MAPPING)
     assert isinstance(rest, RestSource)
+    assert isinstance(sql, SqlSource)
     assert isinstance(table, TableSource)
     return {
         "method": ("`post`", source.method, "post"),
@@ -175,6 +182,9 @@ def of_remotes() -> dict[str, Row]:
         "max_reply_bytes": ("16 MiB", source.address.longest_reply, 16 << 20),
         "items": ("the reply is the record, or their list", rest.items, ""),
         "time": ("always valid", table.time, None),
+        "connection": ("none", sql.target.reveal(), ""),
+        "arguments": ("none", dict(sql.arguments), {}),
+        "ids": ("`text`", sql.integers, False),
     }
 
 

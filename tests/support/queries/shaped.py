@@ -92,9 +92,9 @@ class ShapedQuery:
                 f"ORDER BY {order}"
             )
         is_named = "DISTINCT" in self.select or self.group
-        keys = "" if is_named else " ".join(self._keys())
+        further = "" if is_named else " ".join(self._keys())
         return (
-            f"PREFIX : <{NS}> SELECT {self.select} {keys} WHERE {{ {where} }} {self.group} "
+            f"PREFIX : <{NS}> SELECT {self.select} {further} WHERE {{ {where} }} {self.group} "
             f"ORDER BY {' '.join(self.keys)}"
         )
 
