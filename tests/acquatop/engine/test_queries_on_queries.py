@@ -357,7 +357,8 @@ def test_a_recording_that_has_begun_is_not_read_behind(tmp_path: Path) -> None:
     catalog = Catalog.parse(catalog_text(10_000), file=tmp_path / "catalog.toml", variables={})
     with Engine(catalog, runtime="local", until_end=True) as engine:
         engine.register(texts_of()[0])
-        with pytest.raises(UserError, match="autostart=False"):
+        # It may be over by now: then nobody makes the stream any more.
+        with pytest.raises((UserError, QueryError), match=r"autostart=False|has no stream"):
             engine.register(texts_of()[1])
 
 
