@@ -21,7 +21,8 @@ from rich.table import Table
 
 from acquatop.catalog.catalog import Catalog
 from acquatop.lab.replay.metrics import ndcg_at, precision_at, relevancies
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from replica.clocks import EventTime
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore, Solution

@@ -14,7 +14,8 @@ import pyarrow as pa
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
-from acquatop.plan.bind import BoundWindowed, bind_windowed
+from acquatop.plan.bind import bind_windowed
+from acquatop.plan.bound import BoundWindowed
 from acquatop.query.contract import Tick
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluation import SparqlEvaluation

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.reduce.job import Job
-from acquatop.plan.bind import Bound, BoundQuery, bind_plan, bind_windowed
+from acquatop.plan.bind import bind_plan, bind_windowed
+from acquatop.plan.bound import Bound, BoundQuery
 from acquatop.query.contract import Evaluation, Tick
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.sparql.engine import LocalEngine

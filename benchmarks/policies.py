@@ -25,7 +25,8 @@ from acquatop.lab.generate.contract import KindOfChange
 from acquatop.lab.generate.texts import CATALOG
 from acquatop.lab.generate.trace import SLIDE, WIDTH
 from acquatop.lab.replay.metrics import ndcg_at, precision_at, relevancies
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
 from benchmarks.clairvoyant import clairvoyant

@@ -19,7 +19,8 @@ from rich.table import Table
 
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.topk.ranking import TopKN
 from acquatop.topk.order import best
 from acquatop.topk.refill.controller import Controller, Tuning

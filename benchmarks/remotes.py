@@ -17,7 +17,8 @@ from rich.table import Table
 from acquatop.catalog.catalog import Catalog
 from acquatop.catalog.services import Service
 from acquatop.ingest.reduce.job import reduced
-from acquatop.plan.bind import BoundQuery, bind_query, bind_windowed
+from acquatop.plan.bind import bind_query, bind_windowed
+from acquatop.plan.bound import BoundQuery
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.query.contract import Evaluation, Tick
 from acquatop.query.evaluation import TopKEvaluation

@@ -30,7 +30,8 @@ from rich.table import Table
 from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Catalog
 from acquatop.lab.replay.metrics import precision_at, relevancies
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.refresh.open_replicas import Replicas
 from examples.oxigraph import OxigraphServer
 from examples.social_media.world import NS, USER, store_followers

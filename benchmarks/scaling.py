@@ -35,7 +35,8 @@ from rich.table import Table
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.reduce.contract import Facts, Part, Reducer, panes_of
 from acquatop.ingest.reduce.job import Job
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.refresh.open_replicas import Replicas

@@ -13,9 +13,9 @@ import pyarrow as pa
 from acquatop.answer.estimate import CERTAIN, Estimate, estimate
 from acquatop.answer.sample_top_k import greatest
 from acquatop.answer.window_sample import WindowSample
-from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column
 from acquatop.ingest.unscored import Solution, objects, rows_of
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from connectors.mapping import TIME

@@ -29,7 +29,8 @@ from acquatop.engine.surroundings import Surroundings
 from acquatop.engine.waiting.board import WaitingBoard
 from acquatop.engine.waiting.kinds import Waiting
 from acquatop.errors import UserError
-from acquatop.plan.bind import Bound, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import Bound
 from acquatop.plan.whole_windows import in_whole_windows
 from acquatop.query.kinds import Resources
 from acquatop.refresh.open_replicas import Progress, Replicas

@@ -13,7 +13,7 @@ from acquatop.engine.queries import QueryRegistry, RegistryEntry
 from acquatop.engine.slots import SlotTable
 from acquatop.engine.stream_driver import StreamDriver
 from acquatop.engine.streams import StreamTable
-from acquatop.plan.bind import Bound, BoundQuery
+from acquatop.plan.bound import Bound, BoundQuery
 from acquatop.plan.grouping import can_share
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from acquatop.engine.observer import Observer, QueryState
 from acquatop.engine.slots import SlotTable
 from acquatop.errors import AcquaTopError, UserError
 from acquatop.plan.answers_stream import Made, made_by, with_answers
-from acquatop.plan.bind import Bound
+from acquatop.plan.bound import Bound
 from acquatop.plan.columns import columns_of
 from connectors.registry import CONNECTORS
 

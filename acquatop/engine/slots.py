@@ -9,7 +9,7 @@ from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.handle import RegisteredQuery
 from acquatop.engine.persistence import EngineState
 from acquatop.errors import UserError
-from acquatop.plan.bind import Bound
+from acquatop.plan.bound import Bound
 from acquatop.plan.grouping import can_share, choice_among, evaluation_key
 from acquatop.query.contract import Evaluation
 from acquatop.query.kinds import Resources, open_evaluation

@@ -30,7 +30,7 @@ from acquatop.engine.stream_time import StreamTime
 from acquatop.ingest.reduce.contract import PartKind
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.late_finder import BoolArray
-from acquatop.plan.bind import Bound
+from acquatop.plan.bound import Bound
 from acquatop.runtime import Batch, Position
 from acquatop.topk.contract import IntArray
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from acquatop.engine.evaluation_slot import EvaluationSlot
-    from acquatop.plan.bind import Bound
+    from acquatop.plan.bound import Bound
 
 
 class StreamDriver:

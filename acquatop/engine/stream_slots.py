@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from acquatop.engine.alignment import AlignedStream
 from acquatop.engine.evaluation_slot import EvaluationSlot
-from acquatop.plan.bind import Bound
+from acquatop.plan.bound import Bound
 
 if TYPE_CHECKING:
     from acquatop.engine.answers_streams.stream import AnswersStream

@@ -16,7 +16,7 @@ from acquatop.engine.persistence import EngineState
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_driver import StreamDriver
 from acquatop.engine.stream_settings import StreamSettings
-from acquatop.plan.bind import Bound
+from acquatop.plan.bound import Bound
 from acquatop.runtime import Resume
 
 

@@ -12,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.match import GONE, IDENTITY, Found, Matcher, terms_of
+from acquatop.ingest.found import Found
+from acquatop.ingest.match import Matcher
+from acquatop.ingest.object_terms import terms_of
+from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.ingest.star_join import StarSolutions
 from connectors.coded import plain
 from connectors.contract import RecordDecoder

@@ -12,17 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.match import (
-    GONE,
-    IDENTITY,
-    Found,
-    Matcher,
-    may_differ,
-    terms_of,
-    unknown_predicate,
-)
+from acquatop.ingest.found import Found
+from acquatop.ingest.match import Matcher
+from acquatop.ingest.object_terms import terms_of
 from acquatop.ingest.record_graphs import Bindings, PatternOverGraphs, RecordRows
+from acquatop.ingest.record_pattern import may_differ, unknown_predicate
 from acquatop.ingest.scoring import BoolArray
+from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.ingest.stream_filter import StreamFilter
 from acquatop.ingest.term_filter import TermFilter
 from acquatop.ingest.text_filter import TextFilter
@@ -87,7 +83,7 @@ class GraphMatcher(Matcher):
             yield "a record may have several solutions, which a newer one would have to replace"
         if self._aggregate is not None and self._aggregate.is_distinct:
             yield "distinct values of more than a star of patterns are not kept apart"
-        for key in self._keys:
+        for key in self.keys:
             if what := self._uncomparable(key):
                 yield f"?{key} is {what}: equal values may differ as terms"
         for name in self._numbers:
@@ -149,7 +145,8 @@ class GraphMatcher(Matcher):
         """Return False: all variables have columns of their own."""
         return False
 
-    def _values(self, variable: str, records: pa.RecordBatch) -> pa.Array:
+    def values(self, variable: str, records: pa.RecordBatch) -> pa.Array:
+        """Return the values of a variable: numbers if it is computed with, else terms."""
         terms = records.column(_column(variable))
         if not self._is_counted(variable):
             return terms
@@ -159,10 +156,12 @@ class GraphMatcher(Matcher):
         texts = terms.to_pylist()
         return pa.array([read(text.split('"')[1]) if text else None for text in texts], type_)
 
-    def _terms(self, variable: str, records: pa.RecordBatch) -> pa.Array:
+    def terms(self, variable: str, records: pa.RecordBatch) -> pa.Array:
+        """Return the terms of a variable."""
         return records.column(_column(variable))
 
-    def _coded_terms(self, variable: str, records: pa.RecordBatch) -> pa.DictionaryArray:
+    def coded_terms(self, variable: str, records: pa.RecordBatch) -> pa.DictionaryArray:
+        """Return the terms of a variable, each distinct one made once."""
         return distinct(records.column(_column(variable)))
 
     def _property(self, variable: str) -> Property | None:

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.match import GONE, IDENTITY
 from acquatop.ingest.scoring import BoolArray
+from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import (
     State,

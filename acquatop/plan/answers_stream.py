@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from acquatop.catalog.catalog import Catalog, Stream
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery
 from connectors.mapping import IRI, TERM, Property, TermProperty
 from connectors.objects import AnyTerm, Objects
 from connectors.timed_statements import StatementsMapping

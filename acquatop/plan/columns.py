@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from acquatop.ingest.match import Matcher
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery
 from rspql import ast
 from rspql.ast import XSD
 from rspql.plan import WindowedPlan

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeGuard
 
 from acquatop.catalog.vocabulary import Strategy
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.plan.strategy import Choice, Workload, choose
 from acquatop.topk.shared.contract import TopKRequest
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from acquatop.catalog.vocabulary import Strategy
-from acquatop.plan.bind import MOST_KEYS, Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.bound.query import MOST_KEYS
 from acquatop.plan.grouping import can_share, choice_among
 
 

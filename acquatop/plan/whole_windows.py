@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import BoundQuery, BoundWindowed, bind_windowed
+from acquatop.plan.bind import bind_windowed
+from acquatop.plan.bound import BoundQuery, BoundWindowed
 from rspql.diagnostics import Diagnostic
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from acquatop.ingest.combining import CombiningMatcher
 from acquatop.ingest.graph_matcher import CombiningGraphMatcher
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.combined_graphs import CombinedGraphs
 from acquatop.query.combined_records import CombinedRecords
 from acquatop.query.held_records import Combined

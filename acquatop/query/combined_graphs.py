@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.graph_matcher import CombiningGraphMatcher
-from acquatop.ingest.match import GONE, IDENTITY
 from acquatop.ingest.panes import Pane
+from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.query.held_records import HeldRecords, in_order_of_coming
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows

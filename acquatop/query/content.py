@@ -13,7 +13,7 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.pane_best import PaneRequest
 from acquatop.ingest.reduce.pane_pruning import PanePruning, PrunableTable
 from acquatop.ingest.reduce.solutions import Solutions, left_out_of, solutions_in
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.combined import combined_of
 from acquatop.query.ranking import TopKOperator
 from acquatop.topk.contract import IntArray

@@ -11,7 +11,7 @@ from acquatop.answer.answer import Answer
 from acquatop.answer.unanswered import Unanswered
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
-from acquatop.plan.bind import Bound
+from acquatop.plan.bound import Bound
 
 MAX_EMPTY_WINDOWS = 10_000
 """Longest run of empty windows that is answered one by one: a longer one is a jump in time."""

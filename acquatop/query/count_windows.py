@@ -16,7 +16,7 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.records import RECORDS
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.query.contract import Evaluation, Sizes, Tick
 from acquatop.query.counters import WindowCounters
 from acquatop.query.element_positions import Positions

@@ -13,7 +13,7 @@ from acquatop.answer.assembly import ClosedWindow
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
-from acquatop.plan.bind import Bound, BoundQuery
+from acquatop.plan.bound import Bound, BoundQuery
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.in_driver import AggregatesInDriver
 from acquatop.query.aggregates.in_executors import AggregatesInExecutors

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.ranking import TopKOperator
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts, ReplicaFacts
 from acquatop.refresh.join_refresh import JoinedReplicas, JoinRefresh

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS, EvaluationLimits
 from acquatop.ingest.identity_hash import IdentityHash
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.query.aggregates.executor_content import ExecutorAggregates, RunTasks
 from acquatop.query.aggregates.moving import Move
 from acquatop.query.aggregates.on_executors import scattered_content

@@ -11,7 +11,7 @@ from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse, Result
 from acquatop.answer.certificate import Certificate
 from acquatop.answer.render import Bindings
 from acquatop.ingest.terms import to_rdflib
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.exactness import Exactness
 from acquatop.query.finishing import Finished, Finishing, Unlimited
 from acquatop.query.joined_top import JoinedTop

@@ -13,12 +13,12 @@ from acquatop.answer.answer import Answer, Counts, Row, Status
 from acquatop.answer.assembly import Assembly, ClosedWindow, Result
 from acquatop.answer.certificate import Certificate
 from acquatop.ingest.capacity import beyond
-from acquatop.ingest.match import number_column
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.solutions import Solutions, solutions_in
 from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.plan.bind import Bound, BoundQuery
+from acquatop.ingest.solution_columns import number_column
+from acquatop.plan.bound import Bound, BoundQuery
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.exactness import NOT_EXACT, Exactness
 from acquatop.query.schedule.every_position import EveryPosition

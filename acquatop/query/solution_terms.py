@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.match import term_column
+from acquatop.ingest.solution_columns import term_column
 from acquatop.topk.contract import IntArray
 from connectors.mapping import TIME
 

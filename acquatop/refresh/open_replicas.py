@@ -12,7 +12,7 @@ from typing import TypeVar
 from acquatop.catalog.remotes import FeedSource, RestSource, SparqlSource, TableSource
 from acquatop.catalog.services import Service
 from acquatop.errors import EnvironmentProblem, UserError
-from acquatop.plan.bind import BoundQuery, BoundWindowed
+from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.ledger_object import open_keeper

@@ -5,34 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rspql import ast
-from rspql.built_ins import ARITIES
-from rspql.diagnostics import Diagnostic, nearest
+from rspql.diagnostics import Diagnostic
 from rspql.passes.check_names import calls_own
 from rspql.passes.computed_columns import computed_columns
 from rspql.passes.finish import finish
 from rspql.passes.join_services import JOINED, JoinedServices, join_services
 from rspql.passes.not_incremental import JoinsMore, NotIncremental
+from rspql.passes.numbers_alone import check_arithmetic, check_conditions, check_remote_values
 from rspql.passes.plan_windowed import VOLATILE, expander
+from rspql.passes.planned_score import check_numeric, planned_score
 from rspql.passes.push_filters import PushedFilters, push_filters
 from rspql.passes.read_stream import StreamPart, read_stream
 from rspql.passes.recognise_topk import Ranking, last_binds, written_out
 from rspql.passes.record_pattern import as_evaluated, check_bound, with_binds
 from rspql.passes.split_sources import Sources
 from rspql.passes.stream_filters import check_stream_filters
-from rspql.plan import Aggregation, Join, PlannedService, Score, TopKPlan, WindowedPlan
+from rspql.plan import Join, PlannedService, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, visible
-from rspql.scoring import (
-    EVERYTHING,
-    FunctionRegistry,
-    Interval,
-    check_condition,
-    check_expression,
-    range_of_aggregate,
-    ranges_of,
-    to_sparql,
-    variables_in,
-    with_ordered_nan,
-)
+from rspql.scoring import FunctionRegistry, check_expression, to_sparql, with_ordered_nan
 
 _FromStream = ast.WindowPattern | ast.SubSelect
 
@@ -85,14 +75,14 @@ def _joined(
     def is_numeric(expression: ast.Expression, is_condition: bool) -> bool:
         try:
             if is_condition:
-                _check_conditions((expression,), functions)
+                check_conditions((expression,), functions)
             else:
-                _check_arithmetic(expression, functions)
+                check_arithmetic(expression, functions)
                 problems: list[Diagnostic] = []
                 check_expression(expression, problems, functions=functions)
                 if problems:
                     return False
-            _check_remote_values(expression, part.bound, is_condition=is_condition)
+            check_remote_values(expression, part.bound, is_condition=is_condition)
         except NotIncremental:
             return False
         return True
@@ -126,8 +116,8 @@ def _with_one_service(
     pushed = _pushed(part, [_written(each, query) for each in filters], decided)
     check_stream_filters(pushed.stream, functions)
     if part.aggregate or not service:
-        _check_numeric(ranking, functions)
-    score = _score(ranking, pushed, part, remote, functions, found)
+        check_numeric(ranking, functions)
+    score = planned_score(ranking, pushed, part, remote, functions, found)
     if part.group is not None and part.aggregate is None:
         check_bound(part.group, inputs, pushed.joined, score.expression)
     return TopKPlan(
@@ -255,185 +245,6 @@ def _written(expression: ast.Expression, query: ast.Query) -> ast.Expression:
     if written is None:
         raise NotIncremental("an expression is too large with all names written out", expression)
     return written
-
-
-def _check_numeric(ranking: Ranking, functions: FunctionRegistry) -> None:
-    """Raise if a score is not made of numbers; SPARQL orders other values too."""
-    if ranking.expression is None:
-        return
-    _check_arithmetic(ranking.expression, functions)
-    problems: list[Diagnostic] = []
-    check_expression(ranking.expression, problems, functions=functions)
-    if problems:
-        raise NotIncremental(problems[0].message, ranking.expression)
-
-
-def _score(
-    ranking: Ranking,
-    pushed: PushedFilters,
-    part: StreamPart,
-    remote: Names,
-    functions: FunctionRegistry,
-    found: list[Diagnostic],
-) -> Score:
-    expression, stream = ranking.expression, part.bound
-    if expression is None:
-        raise NotIncremental("the score is too large with all names written out", None)
-    if isinstance(expression, ast.Variable) and expression.name not in stream:
-        message = (
-            f"?{expression.name} comes from the remote and need not be a number; 0 + "
-            f"?{expression.name} would be one"
-        )
-        raise NotIncremental(message, expression)
-    _check_arithmetic(expression, functions)
-    check_expression(expression, found, functions=functions)
-    _check_conditions(pushed.joined, functions)
-    for condition in pushed.joined:
-        for name in variables_in(condition):
-            if name not in stream and name not in remote:
-                raise NotIncremental(f"nothing binds ?{name}, which a filter needs", condition)
-    for each in (expression, *pushed.joined):
-        _check_remote_values(each, stream, is_condition=each is not expression)
-    whole = _conjunction(pushed.joined)
-    needed = [*variables_in(expression), *(variables_in(whole) if whole else ())]
-    for name, span in variables_in(expression).items():
-        if name not in stream and name not in remote:
-            near = nearest(name, [*stream, *remote])
-            hint = f"did you mean ?{near}?" if near else None
-            message = f"nothing binds ?{name}, which the score needs"
-            found.append(Diagnostic("unbound", message, span, hint))
-    used = tuple(dict.fromkeys(needed))
-    _check_keys_unused(part, used, expression)
-    return Score(
-        expression=expression,
-        descending=ranking.descending,
-        variable=ranking.variable if ranking.variable not in (*stream, *remote) else None,
-        stream_variables=tuple(name for name in used if name in stream),
-        remote_variables=tuple(name for name in used if name in remote and name not in stream),
-        condition=whole,
-        ranges=_ranges(pushed, part.aggregate),
-        functions=functions,
-    )
-
-
-def _check_keys_unused(part: StreamPart, used: tuple[str, ...], expression: ast.Expression) -> None:
-    """Raise if a score or a filter on aggregates computes with what is grouped by."""
-    for name in part.aggregate.keys if part.aggregate else ():
-        if name in used:
-            message = (
-                f"?{name}, which it groups by, is no part of a score or of a filter on aggregates"
-            )
-            raise NotIncremental(message, expression)
-
-
-def _ranges(pushed: PushedFilters, aggregate: Aggregation | None) -> dict[str, Interval]:
-    """Return the ranges of a score's variables, as far as filters and aggregates tell."""
-    arriving = ranges_of(pushed.stream)
-    if aggregate is not None:
-        arriving = {
-            column.variable: range_of_aggregate(
-                column.function, arriving.get(column.of or "", EVERYTHING)
-            )
-            for column in aggregate.columns
-        }
-    return ranges_of((*pushed.remote, *pushed.joined), arriving)
-
-
-def _conjunction(parts: tuple[ast.Expression, ...]) -> ast.Expression | None:
-    whole: ast.Expression | None = None
-    for part in parts:
-        whole = part if whole is None else ast.Binary("&&", whole, part, span=part.span)
-    return whole
-
-
-def _check_arithmetic(expression: ast.Expression, functions: FunctionRegistry) -> None:
-    """Raise if an expression has parts that are computed on terms instead of numbers."""
-    for node in ast.walk(expression):
-        if isinstance(node, ast.Exists | ast.Aggregate):
-            raise NotIncremental("an expression needs the whole window", node)
-        if (
-            isinstance(node, ast.Call)
-            and functions.find(node.function) is None
-            and not _is_form(node)
-        ):
-            name = (
-                node.function.value if isinstance(node.function, ast.Iri) else node.function.upper()
-            )
-            raise NotIncremental(f"{name} is not computed on numbers alone", node)
-
-
-def _is_form(call: ast.Call) -> bool:
-    """Return True if a call is a SPARQL form supported in scores, or an unknown name."""
-    return isinstance(call.function, str) and (
-        call.function in ("if", "coalesce", "bound") or call.function not in ARITIES
-    )
-
-
-def _check_conditions(conditions: tuple[ast.Expression, ...], functions: FunctionRegistry) -> None:
-    for condition in conditions:
-        _check_arithmetic(condition, functions)
-        problems: list[Diagnostic] = []
-        check_condition(condition, problems, functions=functions)
-        if problems:
-            raise NotIncremental("a filter is not decided on numbers alone", condition)
-
-
-def _check_remote_values(expression: ast.Expression, stream: Names, *, is_condition: bool) -> None:
-    """Raise if an expression differs from SPARQL for remote values that are not numbers.
-
-    Here such a value is an error everywhere. In SPARQL it is bound, may be true or false, is
-    unequal to others, and is ordered among values of its kind.
-    """
-    values = _RemoteValues(stream)
-    if values.matter_in(expression, is_condition) or (is_condition and values.may_be(expression)):
-        raise NotIncremental(
-            "the remote's value need not be a number, and this would tell the difference",
-            expression,
-        )
-
-
-class _RemoteValues:
-    """Finder of the parts of an expression that tell a non-numeric value from an error."""
-
-    def __init__(self, stream: Names) -> None:
-        self._stream = stream
-
-    def may_be(self, expression: ast.Node) -> bool:
-        """Return True if an expression can have a non-numeric value: an unchanged remote value."""
-        match expression:
-            case ast.Variable(name):
-                return name not in self._stream
-            case ast.Call("if" | "coalesce", choices):
-                return any(map(self.may_be, choices))
-            case _:
-                return False
-
-    def matter_in(self, expression: ast.Node, keeps_only_true: bool) -> bool:
-        """Return True if non-numeric values matter.
-
-        If only true solutions are kept, an error is equivalent to false.
-        """
-        sides = [child for child in ast.children(expression) if isinstance(child, ast.Node)]
-        loose = sum(map(self.may_be, sides))
-        match expression:
-            case ast.Binary("&&" | "||"):
-                return loose > 0 or any(self.matter_in(side, keeps_only_true) for side in sides)
-            case ast.Call("bound") | ast.Unary("!") | ast.Binary("!="):
-                matters = loose > 0
-            case ast.Binary("="):
-                matters = loose > 1 or (loose == 1 and not keeps_only_true)
-            case ast.Binary("<" | "<=" | ">" | ">="):
-                matters = loose > 1
-            case ast.In(operand, choices, negated):
-                both = self.may_be(operand) and any(map(self.may_be, choices))
-                matters = both or (loose > 0 and (negated or not keeps_only_true))
-            case ast.Call("if", (condition, *_)):
-                matters = self.may_be(condition)
-            case ast.Call("coalesce", choices):
-                matters = any(map(self.may_be, choices[:-1]))
-            case _:
-                matters = False
-        return matters or any(self.matter_in(side, False) for side in sides)
 
 
 def _check_decidable(filters: list[ast.Expression]) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from acquatop.answer.answer import Answer, Status
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.refresh.open_replicas import Replicas
 from examples.oxigraph import OxigraphServer
 from tests.support.faults.counts import Counts

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from acquatop.ingest.match import GONE, IDENTITY
 from acquatop.ingest.panes import PaneBuffer
+from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.topk.contract import FirstPart
 from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.windows import Windows

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from acquatop.answer.answer import Answer
 from acquatop.ingest.reduce.job import reduced
-from acquatop.plan.bind import Bound
+from acquatop.plan.bound import Bound
 from acquatop.query.contract import Evaluation, Tick
 
 

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "shapes"
 SHORT = {

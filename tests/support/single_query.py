@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.refresh.join_refresh import JoinedReplicas
 from replica.clocks import Clock

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyoxigraph as ox
 
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import BoundWindowed, bind_windowed
+from acquatop.plan.bind import bind_windowed
+from acquatop.plan.bound import BoundWindowed
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.query.sparql.terms import text_of
 from replica.maintainer import Maintainer

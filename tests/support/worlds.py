@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.remotes import RemoteError

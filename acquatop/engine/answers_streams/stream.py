@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from acquatop.engine.evaluation_slot import EvaluationSlot
     from acquatop.engine.stream import StreamOperator
     from acquatop.engine.stream_slots import StreamSlots
-    from acquatop.plan.bind import Bound
+    from acquatop.plan.bound import Bound
 
 _NO_TIME = "it is not in the years 1 to 9999"
 MOST_STATEMENTS = 1 << 14

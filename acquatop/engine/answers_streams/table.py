@@ -13,7 +13,7 @@ from acquatop.engine.slots import SlotTable
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.errors import UserError
-from acquatop.plan.bind import Bound, BoundCounted, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundWindowed
 
 
 class AnswersStreams:

@@ -11,7 +11,7 @@ from acquatop.engine.waiting.kinds import Waiting, WaitingKind
 from acquatop.engine.waiting.stream_checks import why
 from acquatop.engine.waiting.view import StreamView
 from acquatop.engine.waiting.window_words import open_window
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery
 from replica.clocks import Clock
 
 

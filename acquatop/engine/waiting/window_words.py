@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from acquatop.engine.waiting.kinds import Waiting, WaitingKind
 from acquatop.engine.waiting.view import StreamView
 from acquatop.instants import day_time_text, span_text
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery
 from acquatop.windows import Windows
 
 _Reached = tuple[StreamView, int]

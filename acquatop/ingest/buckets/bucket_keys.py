@@ -11,8 +11,8 @@ import pyarrow as pa
 from acquatop.ingest.buckets.key_texts import KeyTexts
 from acquatop.ingest.buckets.sorted_hashes import union, unsigned
 from acquatop.ingest.identity_hash import Hashes
-from acquatop.ingest.match import KEY
 from acquatop.ingest.reduce.pane_partials import hashes_in, partial_in
+from acquatop.ingest.solution_columns import KEY
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind, Totals
 from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.contract import AnyArray, IntArray, Rows

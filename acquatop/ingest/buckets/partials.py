@@ -11,12 +11,14 @@ import pyarrow as pa
 from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.ingest.buckets.sorted_hashes import buckets_of, unsigned
+from acquatop.ingest.found import Found
 from acquatop.ingest.identity_hash import IdentityHash
-from acquatop.ingest.match import KEY, Found, Matcher
+from acquatop.ingest.match import Matcher
 from acquatop.ingest.reduce.pane_partials import PanePartials, hashes_in
 from acquatop.ingest.reduce.panes import runs_of
 from acquatop.ingest.reduce.partial_columns import COUNT, FIRST, HEAD, LAST, NEWEST, TAIL
 from acquatop.ingest.reduce.sent_partials import small
+from acquatop.ingest.solution_columns import KEY
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 

@@ -17,10 +17,10 @@ from acquatop.ingest.buckets.key_texts import KeyTexts
 from acquatop.ingest.buckets.partials import stored
 from acquatop.ingest.buckets.replica_values import BucketValues, BucketView
 from acquatop.ingest.buckets.sorted_hashes import union
-from acquatop.ingest.match import KEY
 from acquatop.ingest.reduce.pane_partials import hashes_in, partial_in, table_of
 from acquatop.ingest.reduce.partial_columns import HEAD
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.ingest.solution_columns import KEY
 from acquatop.topk.aggregates.aggregate_totals import folding_of
 from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering

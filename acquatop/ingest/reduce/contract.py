@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 
-from acquatop.ingest.match import Found, Matcher
+from acquatop.ingest.found import Found
+from acquatop.ingest.match import Matcher
 from acquatop.ingest.place import Place
 from acquatop.ingest.reduce.panes import spans_of
 from acquatop.ingest.reduce.rows import place_at

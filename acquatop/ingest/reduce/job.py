@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.match import Found
+from acquatop.ingest.found import Found
 from acquatop.ingest.reduce.arrival_order import ArrivalOrder
 from acquatop.ingest.reduce.bad_items import bad_items
 from acquatop.ingest.reduce.contract import Facts, Part, PartKind, Reducer, panes_of

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.match import terms_of
+from acquatop.ingest.object_terms import terms_of
 from acquatop.ingest.reduce.rows import is_of_statements, shown
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.match import IDENTITY, KEY, Found, Matcher, number_column, term_column
+from acquatop.ingest.found import Found
+from acquatop.ingest.match import Matcher
 from acquatop.ingest.reduce.identities import TieIdentities
 from acquatop.ingest.reduce.panes import Positions, by_pane, runs_of, within
 from acquatop.ingest.reduce.replica_view import ReplicaView
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.ingest.solution_columns import IDENTITY, KEY, number_column, term_column
 from acquatop.ingest.unscored import LIMIT, objects
 from acquatop.topk.contract import FloatArray, IntArray, Rows
 from acquatop.topk.order import best

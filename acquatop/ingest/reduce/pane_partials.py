@@ -8,12 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.ingest.aggregate_columns import AggregateColumns
+from acquatop.ingest.found import Found
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.known_keys import HeldKeys, KnownKeys
-from acquatop.ingest.match import KEY, Found, Matcher
+from acquatop.ingest.match import Matcher
 from acquatop.ingest.reduce.panes import by_pane, runs_of
 from acquatop.ingest.reduce.partial_columns import COUNT, FIRST, HEAD, LAST, NEWEST, TAIL
 from acquatop.ingest.reduce.sent_partials import sent
+from acquatop.ingest.solution_columns import KEY
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind, folding_of
 from acquatop.topk.aggregates.multi_aggregate import Valuewise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial

@@ -13,11 +13,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.match import IDENTITY, number_column
 from acquatop.ingest.reduce.identities import TieIdentities
 from acquatop.ingest.reduce.pane_best import PaneRequest
 from acquatop.ingest.reduce.panes import Positions, by_pane, within
 from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.ingest.solution_columns import IDENTITY, number_column
 from acquatop.ingest.unscored import LIMIT, objects
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from acquatop.topk.order import best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from acquatop.ingest.match import Found
+from acquatop.ingest.found import Found
 from connectors.fields import ROW
 from connectors.subjects import written
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
-from acquatop.ingest.match import KEY
 from acquatop.ingest.reduce.panes import runs_of
 from acquatop.ingest.reduce.partial_columns import FIRST, LAST, NEWEST
 from acquatop.ingest.scoring import BoolArray
+from acquatop.ingest.solution_columns import KEY
 from acquatop.topk.contract import AnyArray
 from connectors.coded import compact
 

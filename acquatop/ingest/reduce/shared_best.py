@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.capacity import beyond
-from acquatop.ingest.match import IDENTITY, Found, Matcher, term_column
+from acquatop.ingest.found import Found
+from acquatop.ingest.match import Matcher
 from acquatop.ingest.reduce.identities import TieIdentities
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.ingest.solution_columns import IDENTITY, term_column
 from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import FloatArray, IntArray, Rows
 from acquatop.topk.pane_top import Scored

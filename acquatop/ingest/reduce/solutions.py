@@ -11,9 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.match import GONE, IDENTITY, Found, Matcher
+from acquatop.ingest.found import Found
+from acquatop.ingest.match import Matcher
 from acquatop.ingest.reduce.pane_pruning import KeptOfPane, PanePruning
 from acquatop.ingest.reduce.panes import by_pane
+from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.topk.columns import codes_of
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows

@@ -9,7 +9,7 @@ from acquatop.catalog.catalog import Service, Stream
 from acquatop.catalog.services import AUTO
 from acquatop.lab.record import remote_log as remote_tape
 from acquatop.lab.record.table_column import TableColumn
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from connectors.mapping import SUBJECT, TIME
 from replica.remotes.values import XSD
 

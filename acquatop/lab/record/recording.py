@@ -25,7 +25,8 @@ from acquatop.lab.record.recorded_remote import RecordedFeed, RecordedRemote, mi
 from acquatop.lab.record.remote_log import RemoteTape
 from acquatop.lab.record.stream_log import StreamTape
 from acquatop.lab.record.table_column import TableColumn, UnwritableError
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery, star_of
 from connectors.mapping import BAD
 from connectors.registry import SPARK

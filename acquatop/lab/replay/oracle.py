@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column
+from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column
 from acquatop.lab.replay.remote_history import RemoteState
 from acquatop.lab.replay.trace import Trace
 from acquatop.lab.replay.window_solutions import solutions_of

@@ -18,7 +18,7 @@ from acquatop.ingest.reduce.solutions import Solutions
 from acquatop.lab.replay.remembered_remote import RememberedRemote
 from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.trace import Trace
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.topk.contract import FloatArray

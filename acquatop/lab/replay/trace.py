@@ -23,7 +23,8 @@ from acquatop.lab.replay.plain_stream import (
 )
 from acquatop.lab.replay.recorded_stream import read_recorded
 from acquatop.lab.replay.remote_history import RemoteHistory, read_history
-from acquatop.plan.bind import BoundCounted, BoundQuery, BoundWindowed, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundCounted, BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.topk.contract import IntArray
 from connectors.mapping import BAD, TIME, FieldMapping

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from acquatop.ingest.combining import CombiningMatcher
 from acquatop.ingest.graph_matcher import CombiningGraphMatcher
-from acquatop.ingest.match import GONE, Matcher
+from acquatop.ingest.match import Matcher
+from acquatop.ingest.solution_columns import GONE
 from acquatop.ingest.star_join import no_solutions, solutions_together, value_codes
 from acquatop.lab.replay.trace import Trace
 from acquatop.topk.contract import IntArray

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic, Protocol, TypeVar
 
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from replica.store import JoinedStore
 
 _CONTENT = "content"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acquatop.ingest.aggregate_columns import AggregateColumns
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 
 
 def aggregate_columns(bound: BoundQuery) -> AggregateColumns:

@@ -12,10 +12,10 @@ from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.key_codes import KeyCodes
 from acquatop.ingest.known_keys import KnownKeys
-from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_partials import hashes_in, partials_of, table_of
 from acquatop.ingest.scoring import BoolArray
+from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column
 from acquatop.query.aggregates.deduplicated import (
     Deduplicated,
     HashedIdentities,

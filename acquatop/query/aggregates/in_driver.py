@@ -10,7 +10,7 @@ from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.pane_partials import PanePartials
 from acquatop.ingest.reduce.sent_partials import received
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.aggregates.aggregates import Aggregates
 from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.content import AggregateStore

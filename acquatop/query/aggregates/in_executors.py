@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from acquatop.ingest.buckets.partials import FILE
 from acquatop.ingest.reduce.contract import Part, Reducer
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.aggregates.aggregates import Aggregates
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.executor_ranking import ExecutorRanking

@@ -10,7 +10,8 @@ from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.buckets.partials import FILE
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
-from acquatop.plan.bind import MOST_KEYS, BoundQuery
+from acquatop.plan.bound import BoundQuery
+from acquatop.plan.bound.query import MOST_KEYS
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.in_driver import PLACE, AggregatesInDriver
 from acquatop.query.aggregates.in_executors import AggregatesInExecutors

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.ingest.identity_hash import IdentityHash
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.executor_content import ExecutorAggregates, RunTasks
 from connectors.object_store.address import StoreAddress

@@ -11,7 +11,7 @@ from acquatop.answer.answer import Answer
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.shared_best import SharedBest, SharedRequirements, panes_of, scored_of
-from acquatop.plan.bind import Bound, BoundQuery
+from acquatop.plan.bound import Bound, BoundQuery
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.exactness import Exactness
 from acquatop.query.lateness import ArrivalWatermarks

@@ -6,7 +6,7 @@ import math
 
 from acquatop.answer.answer import Answer
 from acquatop.answer.assembly import ClosedWindow
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.exactness import REASON
 from acquatop.query.member import Member, ShownBindings
 from acquatop.query.shared.late_solutions import LateSolutions

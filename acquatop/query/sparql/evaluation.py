@@ -19,7 +19,7 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.ingest.terms import to_rdflib
-from acquatop.plan.bind import Bound, BoundWindowed
+from acquatop.plan.bound import Bound, BoundWindowed
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.schedule.several_streams import SeveralStreams
 from acquatop.query.schedule.windows import Due

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.match import GONE, IDENTITY, terms_of
+from acquatop.ingest.object_terms import terms_of
 from acquatop.ingest.panes import Pane, PaneBuffer
+from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.ingest.unscored import objects
 from acquatop.query.schedule.cursor import Cursor
 from acquatop.query.sparql.quad_store import QuadStore

@@ -11,7 +11,7 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.pane_best import PaneBest, PaneFound, PaneRequest, panes_in
 from acquatop.ingest.reduce.replica_view import ReplicaView
 from acquatop.ingest.scoring import typed_variables
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.topk.pruned import PrunedTopKN
 from acquatop.query.topk.refilled import RefilledTopKN
 from acquatop.query.topk.retained import RetainedTopKN

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.match import IDENTITY, KEY
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneSummary
+from acquatop.ingest.solution_columns import IDENTITY, KEY
 from acquatop.query.topk.ranking import TopKN, times_of
 from acquatop.topk.contract import FloatArray, IntArray
 from acquatop.topk.dropped_bounds import Rank

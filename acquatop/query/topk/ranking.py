@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.answer.expected_quality import ContentOfStream, ContentSample
-from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneCandidates, PaneSummary
 from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.ingest.unscored import Solution, Unscored, numbers_of, objects, rows_of, solutions_of
 from acquatop.query.exactness import Exactness, Extents
 from acquatop.query.pane_extents import PaneExtents

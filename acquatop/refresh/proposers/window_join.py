@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from acquatop.ingest.key_codes import KeyCodes
-from acquatop.ingest.match import GONE, KEY
 from acquatop.ingest.panes import Pane
+from acquatop.ingest.solution_columns import GONE, KEY
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts

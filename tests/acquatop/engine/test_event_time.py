@@ -33,7 +33,8 @@ from acquatop.engine.stream_time import Phase
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.late_finder import TOO_FAR_AHEAD, LateFinder
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery
 from acquatop.query.contract import Evaluation
 from acquatop.query.count_windows import CountedEvaluation
 from acquatop.query.evaluation import TopKEvaluation

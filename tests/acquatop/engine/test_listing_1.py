@@ -9,7 +9,8 @@ import pytest
 
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 
 LISTING_1 = """
 REGISTER STREAM :TopkUsersToContact AS

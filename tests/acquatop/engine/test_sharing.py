@@ -14,7 +14,8 @@ from acquatop import Answer, Engine
 from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.errors import UserError
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.plan.check import check_query, structure_of
 from acquatop.plan.grouping import can_share, choice_among, fewest_that_share
 from acquatop.runtime import RUNTIMES

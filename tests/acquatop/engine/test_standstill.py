@@ -18,7 +18,8 @@ from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_driver import StreamDriver
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.ingest.reduce.late_finder import TOO_FAR_AHEAD
-from acquatop.plan.bind import BoundWindowed, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundWindowed
 from acquatop.query.kinds import Resources
 from acquatop.refresh.open_replicas import Replicas
 from acquatop.runtime import Batch

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acquatop.ingest.match import IDENTITY
 from acquatop.ingest.panes import PaneBuffer
+from acquatop.ingest.solution_columns import IDENTITY
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 from tests.support.worlds import Event, bound, catalog_text, query_text, records

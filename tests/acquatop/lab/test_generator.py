@@ -12,7 +12,8 @@ from acquatop.app.cli import main
 from acquatop.app.cli.generate import KINDS as KINDS_OF_THE_COMMAND
 from acquatop.catalog.catalog import Catalog
 from acquatop.lab.generate import KINDS, GeneratedTrace, Redrawn, generate
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 
 
 def windows_of(trace: GeneratedTrace) -> list[np.ndarray]:

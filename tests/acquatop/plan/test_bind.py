@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import BoundQuery, BoundWindowed, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery, BoundWindowed
 from rspql.diagnostics import QueryError
 from tests.support.worlds import catalog_text, query_text
 

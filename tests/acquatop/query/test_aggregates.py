@@ -15,7 +15,8 @@ from acquatop.answer import expected_quality
 from acquatop.answer.answer import Status
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.plan.bind import BoundWindowed, bind_query, bind_windowed
+from acquatop.plan.bind import bind_query, bind_windowed
+from acquatop.plan.bound import BoundWindowed
 from acquatop.query.aggregates import content as aggregated_content
 from acquatop.query.aggregates import deduplicated as retained
 from acquatop.query.aggregates.deduplicated import HashedIdentities

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from acquatop.answer.answer import Answer, Status, term_json
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.terms import to_ast
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.exactness import REASON
 from replica.budget import Budget
 from replica.maintainer import Maintainer

@@ -18,7 +18,8 @@ from acquatop import Answer, Status
 from acquatop.catalog.catalog import Catalog
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.job import Job
-from acquatop.plan.bind import BoundCounted, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundCounted
 from acquatop.query.contract import Tick
 from acquatop.query.count_windows import CountedEvaluation
 from acquatop.query.element_positions import Positions

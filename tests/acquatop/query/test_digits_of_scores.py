@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from acquatop.answer.answer import Answer, Status
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from rspql.scoring import DEFAULT_FUNCTIONS, scoring_function
 from rspql.scoring.exact import text_of

@@ -21,7 +21,8 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.aggregates.on_executors import scattered_content
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation

@@ -17,7 +17,8 @@ from acquatop.answer.answer import Answer, Status
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore

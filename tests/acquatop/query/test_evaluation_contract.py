@@ -14,7 +14,8 @@ import pytest
 from acquatop.answer.answer import Answer, Status
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.reduce.job import Job
-from acquatop.plan.bind import Bound, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import Bound
 from acquatop.query.contract import Evaluation, Tick
 from acquatop.query.kinds import KINDS, Resources, open_evaluation
 from acquatop.refresh.open_replicas import Replicas

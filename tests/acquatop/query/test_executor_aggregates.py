@@ -23,7 +23,8 @@ from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.aggregates import executor_content as scattered_content
 from acquatop.query.aggregates import moving, spans
 from acquatop.query.aggregates.in_driver import PLACE

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from acquatop.plan.bind import BoundQuery, BoundWindowed
+from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.check import check_query
 from tests.support.queries.record_patterns import World, assert_right
 

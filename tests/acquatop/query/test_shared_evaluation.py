@@ -20,7 +20,8 @@ from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.shared.evaluation import SharedEvaluation

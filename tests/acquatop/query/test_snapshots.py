@@ -25,9 +25,9 @@ from acquatop.answer.relation_to_stream import RelationToStream
 from acquatop.answer.window_sample import WindowSample
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.key_codes import KeyCodes
-from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.ingest.panes import Pane, PaneBuffer
 from acquatop.ingest.reduce.shared_best import Panes as Parted
+from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.ingest.unscored import Solution, Unscored, objects
 from acquatop.query.aggregates.deduplicated import Deduplicated, SolutionColumns
 from acquatop.query.counters import WindowCounters

@@ -15,7 +15,7 @@ from rdflib import BNode
 
 from acquatop.answer.answer import Answer, Status
 from acquatop.errors import EvaluationError, UserError
-from acquatop.plan.bind import BoundWindowed
+from acquatop.plan.bound import BoundWindowed
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator
 from rspql.diagnostics import QueryError

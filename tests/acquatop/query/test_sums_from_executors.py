@@ -12,10 +12,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from acquatop.ingest.match import KEY
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.sent_partials import received
+from acquatop.ingest.solution_columns import KEY
 from acquatop.query.aggregates import content as aggregated_content
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from acquatop.answer.answer import Status
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import BoundQuery, bind_windowed
+from acquatop.plan.bind import bind_windowed
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from tests.support.fed import Fed
 from tests.support.markers import THOROUGH

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acquatop.ingest.match import GONE, KEY
 from acquatop.ingest.panes import Pane
+from acquatop.ingest.solution_columns import GONE, KEY
 from acquatop.refresh.proposers import PROPOSERS, Proposed, proposer_of
 from acquatop.refresh.proposers.window_join import WindowJoin
 from replica.store import ReplicaStore

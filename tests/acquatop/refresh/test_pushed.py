@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from acquatop import Status
 from acquatop.catalog.catalog import Catalog, CatalogError
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.plan.check import check_query, replicas_of, structure_of
 from acquatop.topk.refill.refilled import Refilled
 from replica.budget import NOTHING

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore, Solution

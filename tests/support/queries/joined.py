@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from acquatop.answer.answer import Answer
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import (
     STREAM,

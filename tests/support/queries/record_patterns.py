@@ -17,7 +17,8 @@ import pyoxigraph as ox
 
 from acquatop.answer.answer import Answer, Status
 from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import Bound, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import Bound
 from acquatop.query.contract import Evaluation
 from acquatop.query.evaluation import TopKEvaluation
 from tests.support.fed import Fed

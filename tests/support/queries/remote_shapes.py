@@ -23,7 +23,8 @@ from acquatop.answer.answer import Answer, Status, term_json
 from acquatop.catalog.catalog import Catalog
 from acquatop.catalog.services import Service
 from acquatop.ingest.reduce.job import reduced
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.query.contract import Evaluation, Tick
 from acquatop.query.kinds import Resources, open_evaluation

@@ -19,7 +19,8 @@ from acquatop import Engine, Status
 from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.handle import RegisteredQuery
-from acquatop.plan.bind import BoundCounted, BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundCounted, BoundQuery
 
 NS = "http://example.org/"
 _XSD = "http://www.w3.org/2001/XMLSchema#"

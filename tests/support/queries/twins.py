@@ -12,7 +12,7 @@ from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bound import BoundQuery
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.moving import Move
 from acquatop.query.aggregates.on_executors import scattered_content as scattered

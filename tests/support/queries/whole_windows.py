@@ -12,7 +12,7 @@ import pyoxigraph as ox
 from hypothesis import strategies as st
 
 from acquatop.answer.answer import Answer
-from acquatop.plan.bind import BoundWindowed
+from acquatop.plan.bound import BoundWindowed
 from tests.support.windowed import Record, at_work, batch, bound, brute_force, content
 from tests.support.worlds import NS
 

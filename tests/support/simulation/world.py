@@ -27,7 +27,8 @@ from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, Si
 from acquatop.engine.state.folder import Folder
 from acquatop.engine.surroundings import Surroundings
 from acquatop.errors import AcquaTopError
-from acquatop.plan.bind import Bound, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import Bound
 from acquatop.query.sparql.content import StoreContent
 from acquatop.query.sparql.engine import EngineFunction
 from replica.clocks import Clock, MachineClock

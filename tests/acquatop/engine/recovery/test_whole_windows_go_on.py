@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from acquatop import Engine
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from acquatop.plan.whole_windows import in_whole_windows
 
 CATALOG = """

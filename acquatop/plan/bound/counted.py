@@ -1,0 +1,70 @@
+"""Query whose windows count the elements of its stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from acquatop.catalog.catalog import Stream
+from acquatop.catalog.vocabulary import Strategy
+from acquatop.plan.bound.query import BoundQuery
+from acquatop.plan.bound.windowed import BoundWindowed
+from acquatop.plan.strategy import Choice
+from acquatop.windows import Windows
+from rspql.diagnostics import Diagnostic
+from rspql.plan import Plan
+
+
+@dataclass(frozen=True)
+class BoundCounted:
+    """Query whose windows count its stream's elements; ``query`` is the same over their positions.
+
+    A ``hint`` names the structure that keeps candidates. It replaces the cheapest one, or the one
+    that the catalog asks for.
+    """
+
+    name: str
+    query: BoundQuery | BoundWindowed
+    hint: str | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """Plan of the query."""
+        return self.query.plan
+
+    @property
+    def stream(self) -> Stream:
+        """Stream that the query reads."""
+        (stream,) = self.query.streams
+        return stream
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Stream that the query reads."""
+        return (self.stream,)
+
+    @property
+    def windows(self) -> Windows:
+        """Windows over the elements' positions."""
+        return self.query.counted_windows
+
+    can_share: ClassVar[bool] = False
+
+    @property
+    def reason(self) -> Diagnostic | None:
+        """Reason for another evaluation than the plan allows, if there is one."""
+        return self.query.reason
+
+    @property
+    def structure(self) -> Choice | None:
+        """Structure that keeps the candidates, and the reason.
+
+        None for whole windows or aggregates.
+        """
+        return self.query.structure_over_positions(self.hint)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """Warnings about a query that is legal but likely to cost more than expected."""
+        is_cheap = self.structure is not None and self.structure.strategy is Strategy.BLOCKS
+        return () if is_cheap else self.query.warnings_of_open_windows()

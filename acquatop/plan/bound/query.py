@@ -1,0 +1,217 @@
+"""Top-k query with everything that it names found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from acquatop.catalog.catalog import Service, Stream
+from acquatop.catalog.vocabulary import Strategy
+from acquatop.ingest.match import Matcher
+from acquatop.plan.strategy import Choice, Workload, choose
+from acquatop.topk.shared.contract import TopKRequest
+from acquatop.windows import Windows
+from rspql.diagnostics import Diagnostic
+from rspql.plan import TopKPlan
+
+_RETAINED = Choice(
+    Strategy.RETAINED, "equal scores or equal rows may need more than the best k", {}
+)
+
+MANY_OPEN = 1_000
+"""Number of windows open at once above which a query that counts elements gets a warning."""
+
+MOST_KEYS = 1_000_000
+"""Number of keys up to which the driver holds their aggregates, some 400 MB, if it may choose."""
+
+MOST_KEYS = 1_000_000
+"""Number of keys up to which the driver holds their aggregates, some 400 MB, if it may choose."""
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """Top-k plan with everything it names found; ``service`` is None if it asks no remote.
+
+    If the plan joins several, these are the ``services`` of its join in their order, and the
+    ``service`` is the first, with whose N candidates are held.
+    """
+
+    name: str
+    plan: TopKPlan
+    stream: Stream
+    service: Service | None
+    windows: Windows
+    matcher: Matcher
+    services: tuple[Service, ...] = ()
+
+    @property
+    def arrivals(self) -> str:
+        """Effect of a newer arrival on an older one: that of the stream's catalog.
+
+        Distinct values are counted as if all arrivals counted: a value that comes again is one.
+        """
+        aggregate = self.plan.aggregate
+        is_set = aggregate is not None and aggregate.is_distinct
+        return "all" if is_set and self.stream.arrivals == "distinct" else self.stream.arrivals
+
+    @property
+    def choice(self) -> Choice:
+        """Structure that keeps the candidates of a query without aggregates, and the reason.
+
+        The catalog says whether the windows' content is kept because a remote's values change.
+        Without a remote nothing but a newer arrival changes a score, and uncertain answers would
+        save nothing.
+        """
+        exact = self.service is None or self.service.refresh.refill
+        workload = Workload(
+            (TopKRequest(self.windows, self.plan.k + self.plan.offset),),
+            changes=self.service is not None,
+            recurring=self.stream.arrivals == "latest" or self.matcher.retracts,
+            may_retain=exact,
+            may_approximate=not exact,
+        )
+        return choose(workload, available=(Strategy.EACH, Strategy.REFILLED))
+
+    @property
+    def refills(self) -> bool:
+        """True if the windows' content is kept to refill a list from."""
+        return self.choice.strategy is Strategy.REFILLED and not self.retains
+
+    @property
+    def retains(self) -> bool:
+        """True if all solutions are ranked at every close: the best k alone may not suffice."""
+        return self.plan.finish is not None and self.plan.aggregate is None
+
+    @property
+    def looks_at_panes(self) -> bool:
+        """True if a refresh policy considers all that a window joins with."""
+        services = self.services or ((self.service,) if self.service else ())
+        return any(each.refresh.policy.startswith("WSJ-") for each in services)
+
+    @property
+    def keeps_each_solution(self) -> bool:
+        """True if the driver needs each solution, not only the best or the sums of each pane."""
+        if self.has_fixed_scores:
+            return False
+        is_reduced = self.arrivals == "distinct" and not self.retains
+        return not is_reduced or self.refills or self.looks_at_panes
+
+    @property
+    def has_fixed_scores(self) -> bool:
+        """True if a solution always has the same score: it is the same whenever it comes again."""
+        return (
+            self.plan.aggregate is None
+            and self.service is None
+            and self.stream.arrivals != "latest"
+            and not self.matcher.combines
+            and not self.retains
+        )
+
+    @property
+    def keys_may_move(self) -> bool:
+        """True if the aggregates of the query's keys are kept wherever there is room for them.
+
+        A replica of limited capacity needs all keys in the driver, to tell which it has to keep.
+        """
+        service = self.service
+        return (
+            self.plan.aggregate is not None
+            and self.stream.keys == "auto"
+            and self.arrivals == "distinct"
+            and self.plan.finish is None
+            and (
+                service is None
+                or (
+                    self.plan.join is None
+                    and service.capacity is None
+                    and service.solutions == "one"
+                    and not service.refresh.refill
+                    and not service.refresh.policy.startswith("WSJ-")
+                )
+            )
+        )
+
+    @property
+    def keys_in_executors(self) -> bool:
+        """True if the aggregates of the query's keys are kept where the executors read them."""
+        return (
+            self.plan.aggregate is not None
+            and self.stream.keys == "executors"
+            and self.arrivals == "distinct"
+            and self.plan.finish is None
+        )
+
+    @property
+    def structure(self) -> Choice | None:
+        """Structure that keeps the candidates; None with aggregates, which keep all keys."""
+        if self.plan.aggregate is not None:
+            return None
+        return self.choice if self.plan.finish is None else _RETAINED
+
+    def structure_over_positions(self, hint: str | None) -> Choice | None:
+        """Return the structure for windows that count elements; None with aggregates.
+
+        A ``hint`` replaces the one that the catalog asks for.
+        """
+        is_distinct = self.stream.arrivals == "distinct" and not self.matcher.may_be_several
+        if self.plan.aggregate is not None or self.retains or not is_distinct:
+            return self.structure
+        workload = Workload(
+            (TopKRequest(self.windows, self.plan.k + self.plan.offset),), counts=True
+        )
+        available = (Strategy.EACH, Strategy.BLOCKS)
+        asked_for = self.stream.strategy if self.stream.strategy in available else None
+        return choose(workload, available=available, hint=hint or asked_for)
+
+    @property
+    def can_share(self) -> bool:
+        """True if queries with other windows may share its structure: its scores never change."""
+        return (
+            self.plan.aggregate is None
+            and self.service is None
+            and self.stream.arrivals == "distinct"
+            and not self.retains
+        )
+
+    @property
+    def counted_windows(self) -> Windows:
+        """Windows over positions, if the query counts elements."""
+        return self.windows
+
+    @property
+    def late_bound(self) -> float | None:
+        """Bound of the score of a result that an answer may lack because of a late element."""
+        return math.inf
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """Warnings: none."""
+        return ()
+
+    @property
+    def reason(self) -> Diagnostic | None:
+        """Reason for another evaluation than the plan allows: none."""
+        return None
+
+    def warnings_of_open_windows(self) -> tuple[Diagnostic, ...]:
+        """Return a warning if very many windows are open at once."""
+        open_at_once = -(-self.windows.width_ms // self.windows.slide_ms)
+        if open_at_once <= MANY_OPEN:
+            return ()
+        message = (
+            f"up to {open_at_once} windows are open at once, "
+            "and each of them costs something with every STEP"
+        )
+        hint = "take a larger STEP"
+        if self.plan.aggregate is None:
+            hint += (
+                ', or set arrivals = "distinct" for the stream '
+                "if none of its records replaces another"
+            )
+        span = self.plan.window.name.span
+        return (Diagnostic("many-windows", message, span, hint, severity="warning"),)
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Stream that the query reads."""
+        return (self.stream,)

@@ -1,0 +1,68 @@
+"""Query that is evaluated window by window, with everything that it names found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from acquatop.catalog.catalog import Service, Stream
+from acquatop.catalog.graphs import StaticGraph
+from acquatop.plan.strategy import Choice
+from acquatop.windows import Windows
+from rspql.diagnostics import Diagnostic
+from rspql.plan import RemotePart, WindowedPlan
+
+
+@dataclass(frozen=True)
+class BoundWindow:
+    """Window, the stream that fills it, and the times at which it opens and closes."""
+
+    name: str
+    stream: Stream
+    windows: Windows
+
+
+@dataclass(frozen=True)
+class BoundRemote:
+    """Part of a query that a remote answers, and the remote."""
+
+    part: RemotePart
+    service: Service
+
+
+@dataclass(frozen=True)
+class BoundWindowed:
+    """Plan of a query that is evaluated window by window, with everything it names found.
+
+    ``reason`` says why this catalog prevents the incremental evaluation of a plan that allows it.
+    """
+
+    name: str
+    plan: WindowedPlan
+    windows: tuple[BoundWindow, ...]
+    remotes: tuple[BoundRemote, ...]
+    graphs: tuple[StaticGraph, ...]
+    reason: Diagnostic | None = None
+
+    structure: ClassVar[Choice | None] = None
+    can_share: ClassVar[bool] = False
+    late_bound: ClassVar[float | None] = None
+    warnings: ClassVar[tuple[Diagnostic, ...]] = ()
+
+    def structure_over_positions(self, hint: str | None) -> Choice | None:
+        """Return None: there are no candidates."""
+        return None
+
+    @property
+    def counted_windows(self) -> Windows:
+        """Windows over positions, if the query counts elements."""
+        return self.windows[0].windows
+
+    def warnings_of_open_windows(self) -> tuple[Diagnostic, ...]:
+        """Return no warning: only the window that closes costs something."""
+        return ()
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Streams that the query reads, each once."""
+        return tuple({window.stream.iri: window.stream for window in self.windows}.values())

@@ -1,0 +1,86 @@
+"""Check that services can be asked as a plan wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from acquatop.catalog.catalog import Service, Stream
+from acquatop.catalog.remotes import SparqlSource
+from acquatop.plan.bound import BoundWindow
+from acquatop.plan.remote_query import star_of
+from acquatop.plan.strategy import HintError, Workload, choose
+from acquatop.topk.shared.contract import TopKRequest
+from rspql import ast
+from rspql.diagnostics import Diagnostic
+from rspql.plan import TopKPlan
+
+
+def check_joined(
+    plan: TopKPlan, services: Iterable[Service], stream: Stream, found: list[Diagnostic]
+) -> None:
+    """Note why services cannot be joined incrementally."""
+    assert plan.join is not None
+    for service, each in zip(services, plan.join.services, strict=True):
+        check_records(service, each.pattern.group, each.key, found)
+        if service.capacity is not None:
+            message = "a replica with a capacity may have dropped what is joined here"
+            found.append(Diagnostic("unsupported", message, each.iri.span))
+        if plan.aggregate is not None and stream.keys == "executors":
+            message = 'the stream has keys = "executors", where services cannot be joined'
+            hint = 'set keys = "driver" for the stream'
+            found.append(Diagnostic("keys", message, each.iri.span, hint))
+
+
+def check_records(
+    service: Service, group: ast.Group, key: str | None, found: list[Diagnostic]
+) -> None:
+    """Note the reason why a service of records, which has no SPARQL, cannot answer a pattern."""
+    if isinstance(service.source, SparqlSource):
+        return
+    star = star_of(group, key, service.source.mapping.properties.keys())
+    if isinstance(star, Diagnostic):
+        found.append(star)
+
+
+def check_refresh(
+    plan: TopKPlan, stream: Stream, service: Service, found: list[Diagnostic]
+) -> None:
+    """Note that a service's policy needs data of the stream that only the executors have."""
+    policy = service.refresh.policy
+    if plan.aggregate is None or stream.keys != "executors" or plan.service is None:
+        return
+    policy_hint = "set an AT- policy without refill for the service"
+    for is_asked, what, hint in (
+        (service.refresh.refill, "refill = true", policy_hint),
+        (policy.startswith("WSJ-"), f'"{policy}"', policy_hint),
+        (
+            service.solutions == "many",
+            'solutions = "many"',
+            'set solutions = "one" for the service if each key has one',
+        ),
+    ):
+        if is_asked:
+            message = (
+                f'the stream has keys = "executors", where the service\'s {what} cannot be had'
+            )
+            hint += ', or keys = "driver" for the stream'
+            found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
+
+
+def check_strategy(plan: TopKPlan, window: BoundWindow, found: list[Diagnostic]) -> None:
+    """Note that a stream's strategy cannot keep the candidates of a query with a remote."""
+    if plan.aggregate is not None or plan.service is None or window.stream.strategy is None:
+        return
+    asked = TopKRequest(window.windows, plan.k + plan.offset)
+    try:
+        choose(Workload((asked,), changes=True), hint=window.stream.strategy)
+    except HintError as error:
+        message = (
+            f'the stream has strategy = "{window.stream.strategy}", '
+            f"but a remote's values change: {error}"
+        )
+        hint = (
+            "leave strategy out for the stream, "
+            "or read it under another name, with a section of its own"
+        )
+        found.append(Diagnostic("strategy", message, plan.service.iri.span, hint))
