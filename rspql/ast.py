@@ -362,10 +362,23 @@ class Ask(Node):
 
 
 @dataclass(frozen=True)
+class LimitScope(Node):
+    """``PER ?x`` and ``WITH TIES`` behind a LIMIT.
+
+    With variables, the LIMIT and the OFFSET hold for the solutions of each of their values.
+    ``with_ties`` adds the solutions that ORDER BY puts beside the last one.
+    """
+
+    per: tuple[Variable, ...] = ()
+    with_ties: bool = False
+
+
+@dataclass(frozen=True)
 class Query(Node):
     """A query, or the inside of a sub-select. Absent clauses are empty or None.
 
-    ``output`` is the operator behind SELECT or CONSTRUCT (``SELECT ISTREAM …``).
+    ``output`` is the operator behind SELECT or CONSTRUCT (``SELECT ISTREAM …``). No sub-select has
+    a ``cut``: it is not in the text that keys of state directories contain.
     """
 
     form: Select | Construct | Describe | Ask
@@ -381,6 +394,7 @@ class Query(Node):
     values: Values | None = None
     registration: Registration | None = None
     output: str | None = None
+    cut: LimitScope | None = field(default=None, repr=False)
 
 
 def children(node: Node) -> Iterator[Node]:

@@ -560,8 +560,21 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     def order_clause(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
         return {"order": tuple(_nodes(children))}
 
-    def limit_clause(self, meta: Meta, children: list[Token]) -> dict[str, Any]:
-        return {"limit": self._whole(children[1], meta)}
+    def limit_clause(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        _, count, *more = children
+        clause: dict[str, Any] = {"limit": self._whole(count, meta)}
+        for each in more:
+            clause |= each
+        if more:
+            per, ties = clause.pop("per", ()), clause.pop("with_ties", False)
+            clause["cut"] = ast.LimitScope(per, ties, span=self._span(meta))
+        return clause
+
+    def per(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        return {"per": tuple(_nodes(children))}
+
+    def with_ties(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        return {"with_ties": True}
 
     def offset_clause(self, meta: Meta, children: list[Token]) -> dict[str, Any]:
         return {"offset": self._whole(children[1], meta)}

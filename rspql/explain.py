@@ -97,19 +97,22 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
             {"variable": each.variable.name, "expression": expression_text(each.expression)}
             for each in plan.computed
         ],
-        "finish": _finish(plan.finish),
+        "finish": None if plan.finish is None else _finish(plan.finish),
         "memory": _memory(plan, window["open_at_once"], replica),
     }
 
 
-def _finish(finish: Finish | None) -> Document | None:
-    if finish is None:
-        return None
+def _finish(finish: Finish) -> Document:
     keys = [
         f"{'DESC' if each.descending else 'ASC'}({expression_text(each.expression)})"
         for each in finish.keys
     ]
-    return {"keys": keys, "distinct": finish.is_distinct}
+    return {
+        "keys": keys,
+        "distinct": finish.is_distinct,
+        "per": list(finish.per),
+        "ties": finish.with_ties,
+    }
 
 
 def _aggregate(aggregate: Aggregation) -> Document:
@@ -332,7 +335,7 @@ def _incremental(document: Document) -> _Branch:
             "come and go"
         )
     elif document["finish"]:
-        strategy = "all solutions of the open windows are kept, and ranked at every close"
+        strategy = "the open windows' solutions are kept, and ranked at every close"
     elif document["remotes"]:
         strategy = "Topk+N, a Super-MTK+N list keeps what can still reach an answer"
     elif _is_shared(document):
@@ -466,7 +469,11 @@ def _score_lines(score: Document) -> Iterator[_Branch]:
 def _result_lines(document: Document) -> Iterator[_Branch]:
     result = document["result"]
     first = f"the first {result['k']}" + (f" after {result['offset']}" if result["offset"] else "")
-    finish = document["finish"] or {"keys": [], "distinct": False}
+    finish = document["finish"] or _finish(Finish())
+    if finish["per"]:
+        first += f" of each {_variables(finish['per'])}"
+    if finish["ties"]:
+        first += ", and what ties with the last"
     more = f"by {', '.join(finish['keys'])}, then " if finish["keys"] else ""
     order = f"equal scores: {more}the newer first, then by the terms' text"
     equal: list[_Branch] = [("equal rows are one", [])] if finish["distinct"] else []

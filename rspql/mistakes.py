@@ -285,6 +285,20 @@ def _top(stop: Stop) -> Finding | None:
     )
 
 
+def _limit_by(stop: Stop) -> Finding | None:
+    """``LIMIT 3 BY ?x``, as in other dialects of SQL."""
+    by = _here(stop, rf"(?:PARTITION\s+)?BY(?=\s+{_VARIABLE})")
+    if by is None or _behind(stop, r"\bLIMIT\s+\d+") is None:
+        return None
+    return _syntax(
+        stop,
+        "the groups of a LIMIT stand behind PER",
+        "write PER",
+        Edit(stop.at, by.end(), "PER"),
+        end=by.end(),
+    )
+
+
 # Clauses ------------------------------------------------------------------------------------------
 
 
@@ -487,6 +501,7 @@ _ALL: tuple[Callable[[Stop], Finding | None], ...] = (
     _quote,
     _comment,
     _top,
+    _limit_by,
     _direction,
     _square_bracket,
     _column,

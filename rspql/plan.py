@@ -260,11 +260,14 @@ class Finish:
     """Way from the best solutions by a score to an answer: what more they are ordered by.
 
     Of solutions with equal scores those come first that the ``keys`` put first; equal ones follow
-    the usual order. With ``is_distinct``, rows that are equal in what is selected are one.
+    the usual order. With ``is_distinct``, rows that are equal in what is selected are one. The best
+    k are those of each of the values of ``per``; ``with_ties``, so are all that tie with the last.
     """
 
     keys: tuple[OrderCondition, ...] = ()
     is_distinct: bool = False
+    per: tuple[str, ...] = ()
+    with_ties: bool = False
 
 
 @dataclass(frozen=True)

@@ -437,9 +437,16 @@ def _modifiers(query: ast.Query) -> Iterator[str]:
     if query.order:
         yield f"ORDER BY {' '.join(map(_order_text, query.order))}"
     if query.limit is not None:
-        yield f"LIMIT {query.limit}"
+        yield f"LIMIT {query.limit}{_cut_text(query.cut)}"
     if query.offset is not None:
         yield f"OFFSET {query.offset}"
+
+
+def _cut_text(cut: ast.LimitScope | None) -> str:
+    if cut is None:
+        return ""
+    per = " ".join(("", "PER", *map(term_text, cut.per))) if cut.per else ""
+    return f"{per} WITH TIES" if cut.with_ties else per
 
 
 def _key_text(key: ast.Expression | ast.Assignment) -> str:

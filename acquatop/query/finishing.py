@@ -1,8 +1,9 @@
-"""Making of an answer of the best solutions by the score: more keys, distinct rows."""
+"""Making of an answer of the best solutions by the score: more keys, equal rows, groups, ties."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -10,9 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from acquatop.answer.render import Bindings
-from acquatop.query.shown_rows import RankedSolution, ShownRows
+from acquatop.ingest.unscored import objects
+from acquatop.query.cut import LimitCut
+from acquatop.query.joined_top import JoinedTop
+from acquatop.query.shown_rows import RankedSolution, ShownRow, ShownRows
 from acquatop.query.tie_breaking import within_first
-from acquatop.topk.contract import Rows, Top
+from acquatop.topk.contract import AnyArray, Rows, Top
+from acquatop.topk.groups import bars_of, groups_of
 from rspql import ast
 from rspql.plan import TopKPlan
 
@@ -23,21 +28,47 @@ _GROWTH = 4
 
 
 class Unlimited(Protocol):
-    """Ranking that holds all solutions of its windows."""
+    """Ranking that holds all solutions of its windows, or all that can be among the best."""
 
     def best(self, window: int, count: int) -> Top:
         """Return the best ``count`` of a window, and all that tie with the last of them."""
+
+    def best_of_groups(self, window: int, count: int, per: Sequence[str]) -> Top | None:
+        """Return the best ``count`` of each group, and all that tie with its last.
+
+        None if the groups' variables are not all at hand.
+        """
 
     def column(self, rows: Rows, name: str) -> Sequence[str] | None:
         """Return the terms of a variable as they came; None if they are not at hand."""
 
 
+class UnlimitedResults(Protocol):
+    """Ranking of all results that solutions are part of."""
+
+    def best(self, window: int, count: int) -> JoinedTop:
+        """Return the best ``count`` results of a window at least, and all that tie with the last.
+
+        Others are not better than the last one.
+        """
+
+    def best_of_groups(self, window: int, count: int, per: Sequence[str]) -> JoinedTop | None:
+        """Return the best ``count`` results of each group at least, and all that tie.
+
+        None if the groups' variables are not all at hand.
+        """
+
+    def column(self, rows: Rows, name: str) -> Sequence[str] | None:
+        """Return the terms of a variable of the stream; None for others."""
+
+
 @dataclass(frozen=True)
 class Finished:
-    """Results of a window, and what those after the offset show."""
+    """Results of a window, and what those after the first ``offset`` show."""
 
     top: Top
     bindings: Sequence[Bindings]
+    offset: int
 
 
 class Finishing:
@@ -47,22 +78,32 @@ class Finishing:
         assert plan.finish is not None
         self._wanted = plan.k + plan.offset
         self._offset = plan.offset
-        self._finish = plan.finish
+        self._finish = finish = plan.finish
+        self._of_remote = plan.service.variables if plan.service else ()
         self._shown = shown
+        self._cut = (
+            LimitCut(plan.k, plan.offset, finish.with_ties)
+            if finish.per
+            else LimitCut(self._wanted, 0, finish.with_ties)
+        )
 
     @property
-    def is_distinct(self) -> bool:
-        """True if equal rows are one."""
-        return self._finish.is_distinct
+    def is_estimated(self) -> bool:
+        """True if the quality of an answer is that of the best k by the score."""
+        finish = self._finish
+        return not (finish.is_distinct or finish.per or finish.with_ties)
 
     def of(
         self,
-        ranking: Unlimited,
+        ranking: UnlimitedResults,
         window: int,
         solutions_of: Callable[[Any], Sequence[RankedSolution]],
         at_ms: int,
     ) -> Finished:
         """Return the results of a window, at a time."""
+        if self._finish.per:
+            top = self._of_groups(ranking, window)
+            return self._results(top, solutions_of(top), at_ms)
         count = self._wanted
         while True:
             top = ranking.best(window, count)
@@ -73,10 +114,33 @@ class Finishing:
                 return found
             count = max(len(top), count) * _GROWTH
 
-    def _narrowed(self, ranking: Unlimited, top: Top) -> Top:
+    def _of_groups(self, ranking: UnlimitedResults, window: int) -> JoinedTop:
+        """Return the best results of each group, or all if they cannot be told apart yet.
+
+        Results that are not distinct yet, or that an engine groups, are chosen among afterwards.
+        """
+        per = self._finish.per
+        if self._finish.is_distinct:
+            return ranking.best(window, sys.maxsize)
+        found = ranking.best_of_groups(window, self._wanted, per)
+        top = ranking.best(window, sys.maxsize) if found is None else found
+        columns = [self._column(ranking, top, name) for name in per]
+        known = [each for each in columns if each is not None]
+        if len(known) < len(columns):
+            return top
+        bars = bars_of(groups_of(known, len(top)), top.merits, self._wanted)
+        return top.take(np.flatnonzero(top.merits >= bars))
+
+    def _column(self, ranking: UnlimitedResults, top: JoinedTop, name: str) -> AnyArray | None:
+        texts = ranking.column(top.rows, name)
+        if texts is None and name in self._of_remote:
+            texts = [each.get(name, "") for each in top.terms]
+        return None if texts is None else objects([*texts])
+
+    def _narrowed(self, ranking: UnlimitedResults, top: JoinedTop) -> JoinedTop:
         """Leave out some of those that tie by the score if the next key puts them behind enough."""
         keys = self._finish.keys
-        if self.is_distinct or not keys or not isinstance(keys[0].expression, ast.Variable):
+        if self._finish.is_distinct or not keys or not isinstance(keys[0].expression, ast.Variable):
             return top
         tied = np.flatnonzero(top.merits == top.merits[-1])
         texts = ranking.column(top.rows.take(tied), keys[0].expression.name)
@@ -90,19 +154,23 @@ class Finishing:
         return top.take(at)
 
     def _results(self, top: Top, solutions: Sequence[RankedSolution], at_ms: int) -> Finished:
-        """Return the first of some solutions, in order, and each row once if it is distinct."""
+        """Return those of some solutions that are results, in order, each row once if distinct."""
         ranks = np.cumsum(np.diff(-top.merits, prepend=-top.merits[:1]) != 0).tolist()
         ordered = self._shown.ordered(solutions, ranks, at_ms)
         if self._finish.is_distinct:
-            firsts: dict[frozenset[tuple[str, object]], tuple[int, Bindings]] = {}
-            for position, bindings in ordered:
-                firsts.setdefault(frozenset(bindings.items()), (position, bindings))
+            firsts: dict[frozenset[tuple[str, object]], ShownRow] = {}
+            for each in ordered:
+                firsts.setdefault(frozenset(each.bindings.items()), each)
             ordered = list(firsts.values())
-        ordered = ordered[: self._wanted]
-        at = np.array([position for position, _ in ordered], dtype=np.int64)
+        kept = self._cut.kept([each.group for each in ordered], [each.tied for each in ordered])
+        ordered = [ordered[at] for at in kept]
+        at = np.array([each.position for each in ordered], dtype=np.int64)
         merits = top.merits[at]
-        bar = float(merits[-1]) if len(at) == self._wanted else -math.inf
+        is_full = not self._finish.per and len(at) >= self._wanted
+        bar = float(merits[-1]) if is_full else -math.inf
+        offset = 0 if self._finish.per else self._offset
         return Finished(
-            replace(top, rows=top.rows.take(at), merits=merits, bar=bar),
-            [bindings for _, bindings in ordered[self._offset :]],
+            replace(top.take(at), bar=bar),
+            [each.bindings for each in ordered[offset:]],
+            offset,
         )

@@ -19,7 +19,7 @@ from acquatop.query.ranking import Ranked
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts
 from acquatop.query.shown_rows import RankedSolution, ShownRows
 from acquatop.refresh.replica_refresh import NOTHING_REFRESHED
-from acquatop.topk.contract import Rows, Top
+from acquatop.topk.contract import Rows
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Refreshed
@@ -63,6 +63,11 @@ class _JoinedRanking:
         top = self._ranking.best(window, count)
         least = float(top.merits[-1]) if len(top) >= count else -math.inf
         return self._facts.joined(top, least=least)
+
+    def best_of_groups(self, window: int, count: int, per: Sequence[str]) -> JoinedTop | None:
+        """Return the best ``count`` results of each group at least, and all that tie."""
+        top = self._ranking.best_of_groups(window, count, per)
+        return None if top is None else self._facts.joined(top)
 
     def column(self, rows: Rows, name: str) -> Sequence[str] | None:
         """Return the terms of a variable of the stream; None for others."""
@@ -130,9 +135,9 @@ class Member(Generic[OperatorT]):
             self._facts.certify(window, top, refreshed), self.operator.extents(window)
         )
         expected = None
-        if self._finishing is None or not self._finishing.is_distinct:
+        if self._finishing is None or self._finishing.is_estimated:
             expected = self._facts.expect(window, top, certificate.status)
-        rows = tuple(self._rows(top, finished.bindings, fetched))
+        rows = tuple(self._rows(finished, fetched))
         result = Result(rows, self.bound.plan.projection)
         use = RemoteUse(
             tuple(to_rdflib(key) for key in sorted(refreshed.keys)),
@@ -164,19 +169,17 @@ class Member(Generic[OperatorT]):
     def _shown_best(self, window: int, at_ms: int) -> Finished:
         """Return a window's best results by the score."""
         joined = self._facts.joined(self.operator.top(window), most=self.operator.k)
-        return Finished(joined, self._bindings(joined, at_ms))
+        return Finished(joined, self._bindings(joined, at_ms), self.bound.plan.offset)
 
-    def _rows(
-        self, top: Top, bindings: Sequence[Bindings], fetched: frozenset[str]
-    ) -> Iterator[Row]:
+    def _rows(self, finished: Finished, fetched: frozenset[str]) -> Iterator[Row]:
         """Yield the results after the offset.
 
         Those before it are held and certified like the rest.
         """
-        offset = self.bound.plan.offset
+        top, offset = finished.top, finished.offset
         keys = top.rows.keys[offset:].tolist()
         scores = map(self._rendering.score_of, top.merits[offset:].tolist())
-        columns = zip(keys, scores, bindings, self._facts.ages(keys), strict=True)
+        columns = zip(keys, scores, finished.bindings, self._facts.ages(keys), strict=True)
         for rank, (key, score, shown, age) in enumerate(columns, start=1):
             yield Row(rank, shown, score, self._facts.was_refreshed(key, fetched), age)
 

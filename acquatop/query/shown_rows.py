@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from rdflib import Literal
 
 from acquatop.answer.render import Bindings, Rendering
 from acquatop.ingest.terms import to_ast
+from acquatop.query.cut import classes_of
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.functions import called_functions
 from acquatop.query.sparql.shown_terms import rdflib_of
 from rspql import ast
-from rspql.plan import RemotePart, TopKPlan
+from rspql.plan import Finish, RemotePart, TopKPlan
 from rspql.scope import used_in
 
 _GIVEN = ast.Iri("urn:acquatop:solutions")
@@ -32,11 +33,28 @@ class RankedSolution:
     ratios: Mapping[str, Fraction] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class ShownRow:
+    """Row of one of some solutions: its ``position`` among these, and what it shows.
+
+    Rows of one ``group`` have the same terms there; equal numbers in ``tied`` say that ORDER BY
+    does not tell rows apart.
+    """
+
+    position: int
+    bindings: Bindings
+    group: tuple[Hashable, ...]
+    tied: int
+
+
 class ShownRows:
     """Renderer of a top-k query's best solutions."""
 
     def __init__(self, plan: TopKPlan) -> None:
         self._projection = plan.projection
+        self._score = plan.score.variable
+        self._per = plan.finish.per if plan.finish else ()
+        self._made = {each.variable.name for each in plan.computed}
         self._rendering = Rendering(plan)
         has_keys = plan.finish is not None and bool(plan.finish.keys)
         is_computed = bool(plan.computed) or has_keys
@@ -64,15 +82,34 @@ class ShownRows:
 
     def ordered(
         self, solutions: Sequence[RankedSolution], ranks: Sequence[int], at_ms: int
-    ) -> list[tuple[int, Bindings]]:
-        """Return solutions by their rank and then by the plan's other keys: place and columns."""
-        if not solutions or self._computed is None:
-            return list(enumerate(self.bindings(solutions, at_ms)))
+    ) -> list[ShownRow]:
+        """Return the rows of solutions by their rank and then by the plan's other keys."""
+        if not solutions:
+            return []
         found = [
             self._rendering.bindings(each.terms, each.score, each.ratios) for each in solutions
         ]
-        columns = self._computed.of(solutions, at_ms, ranks)
-        return [(at, self._together(found[at], more)) for at, more in columns]
+        columns: list[tuple[int, Bindings]] = [(at, {}) for at in range(len(solutions))]
+        tied: Sequence[int] = ranks
+        if self._computed is not None:
+            columns = self._computed.of(solutions, at_ms, ranks)
+            tied = self._computed.tied(solutions, at_ms, ranks, columns)
+        return [
+            ShownRow(
+                at, self._together(found[at], more), self._group(solutions[at], more), tied[place]
+            )
+            for place, (at, more) in enumerate(columns)
+        ]
+
+    def _group(self, solution: RankedSolution, more: Bindings) -> tuple[Hashable, ...]:
+        return tuple(self._grouping(name, solution, more) for name in self._per)
+
+    def _grouping(self, name: str, solution: RankedSolution, more: Bindings) -> Hashable:
+        if name in self._made:
+            return more.get(name)
+        if name == self._score:
+            return self._rendering.score_term(solution.terms, solution.score, solution.ratios)
+        return solution.terms.get(name) or None
 
     def _together(self, row: Bindings, more: Bindings) -> Bindings:
         every = {**row, **more}
@@ -85,7 +122,8 @@ class _Computed:
     def __init__(self, plan: TopKPlan, rendering: Rendering) -> None:
         self._rendering = rendering
         self._score = plan.score.variable
-        keys = plan.finish.keys if plan.finish else ()
+        finish = plan.finish or Finish()
+        keys = finish.keys
         made = {each.variable.name for each in plan.computed}
         expressions = [*(each.expression for each in plan.computed), *keys]
         used = {name: None for each in expressions for name in used_in(each)}
@@ -93,7 +131,8 @@ class _Computed:
         names = (f"row{number}" for number in itertools.count())
         free = (name for name in names if name not in made and name not in used)
         self._row, self._rank = row, rank = next(free), next(free)
-        shown = [ast.Variable(name) for name in plan.projection if name in made]
+        needed = dict.fromkeys((*plan.projection, *finish.per))
+        shown = [ast.Variable(name) for name in needed if name in made]
         query = ast.Query(
             ast.Select((ast.Variable(row), *shown)),
             ast.Group((_SOLUTIONS, *plan.computed)),
@@ -106,6 +145,14 @@ class _Computed:
         functions = called_functions(query, plan.score.functions)
         part = RemotePart(_SOLUTIONS, _GIVEN, (row, rank, *self._names), None, None)
         self._evaluator = Evaluator(query, LocalEngine(functions=functions), remotes=[part])
+        last = replace(query.order[-1], descending=True)
+        backwards = replace(query, order=(*query.order[:-1], last))
+        self._backwards = (
+            Evaluator(backwards, LocalEngine(functions=functions), remotes=[part])
+            if keys and finish.with_ties
+            else None
+        )
+        """Evaluator that puts solutions that tie in the opposite order; None if none is needed."""
 
     def of(
         self,
@@ -117,15 +164,36 @@ class _Computed:
 
         Without ``ranks``, they keep their order.
         """
+        return self._evaluated(self._evaluator, solutions, at_ms, ranks or range(len(solutions)))
+
+    def tied(
+        self,
+        solutions: Sequence[RankedSolution],
+        at_ms: int,
+        ranks: Sequence[int],
+        columns: Sequence[tuple[int, Bindings]],
+    ) -> Sequence[int]:
+        """Return an equal number for ordered ``columns`` that tie, in their order."""
+        order = [at for at, _ in columns]
+        if self._backwards is None:
+            return [ranks[at] for at in order]
+        otherwise = self._evaluated(self._backwards, solutions, at_ms, ranks)
+        return classes_of(order, [at for at, _ in otherwise])
+
+    def _evaluated(
+        self,
+        evaluator: Evaluator,
+        solutions: Sequence[RankedSolution],
+        at_ms: int,
+        ranks: Sequence[int],
+    ) -> list[tuple[int, Bindings]]:
         variables = tuple(map(ast.Variable, (self._row, self._rank, *self._names)))
         rows = (
             (_integer(at), _integer(rank), *self._values(each))
-            for at, (each, rank) in enumerate(
-                zip(solutions, ranks or range(len(solutions)), strict=True)
-            )
+            for at, (each, rank) in enumerate(zip(solutions, ranks, strict=True))
         )
         given = ast.Values(variables, tuple(rows))
-        result = self._evaluator.evaluate({_SOLUTIONS: given}, at_ms)
+        result = evaluator.evaluate({_SOLUTIONS: given}, at_ms)
         return [
             (
                 int(row[self._row].value),

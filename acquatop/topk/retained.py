@@ -1,8 +1,9 @@
-"""All rows of the open windows: any number of the best, with those that tie with the last."""
+"""Rows of the open windows: any number of the best, with those that tie with the last."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from acquatop.topk.contract import (
     Top,
 )
 from acquatop.topk.dropped_bounds import LOST, DroppedBounds, Rank, best_with, rank_from
+from acquatop.topk.groups import bars_of, can_be_best, groups_of
 from acquatop.topk.order import ranking
 from acquatop.topk.row_pool import RowPool
 from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
@@ -29,7 +31,7 @@ _SLACK = 1024
 
 
 class Retained:
-    """Rows of the open windows, none of which is dropped, with their merits.
+    """Rows of the open windows, with their merits; only :meth:`thin_out` drops any.
 
     An arrival costs O(1), a change of values O(rows), an answer one selection among the window's
     rows: O(rows), and O(m log m) for the m that it returns. Memory is O(rows).
@@ -97,6 +99,19 @@ class Retained:
             self._slots.pop(identity, None)
         self._lasts[slots] = _BEFORE_ALL
 
+    def thin_out(self, count: int, columns: Sequence[int]) -> None:
+        """Drop the rows that can neither be nor tie with one of the best ``count`` of their group.
+
+        Rows with the same in some carried ``columns`` are a group. Only for merits that never
+        change, of arrivals that replace none but their equals. O(n log n).
+        """
+        at = np.flatnonzero(self._lasts >= max(self._current, _BEFORE_ALL + 1))
+        groups = groups_of([self._pool.carried(each, at) for each in columns], len(at))
+        can = can_be_best(groups, self._merits[at], self._lasts[at], count)
+        if not can.all():
+            self._kill(at[~can])
+            self._compact()
+
     def note_lost(
         self,
         first: int,
@@ -149,7 +164,23 @@ class Retained:
             at = at[merits >= bar]
         rows, merits = self._in_order(at)
         lost = self._lost.best(window)
-        if lost is None or (len(rows) >= count and float(merits[-1]) > lost.merit):
+        is_sure = len(rows) >= count and lost is not None and float(merits[-1]) > lost.merit
+        return self._top(window, rows, merits, None if is_sure else lost)
+
+    def best_of_groups(self, window: int, count: int, columns: Sequence[int]) -> Top:
+        """Return the best ``count`` of each group, and all that tie with its last. O(n log n).
+
+        Rows with the same in some carried ``columns`` are a group.
+        """
+        at = np.flatnonzero(self._lasts >= window)
+        merits = self._merits[at]
+        groups = groups_of([self._pool.carried(each, at) for each in columns], len(at))
+        at = at[merits >= bars_of(groups, merits, count)]
+        return self._top(window, *self._in_order(at), self._lost.best(window))
+
+    @staticmethod
+    def _top(window: int, rows: Rows, merits: FloatArray, lost: Rank | None) -> Top:
+        if lost is None:
             return Top(window, rows, merits)
         return Top(window, rows, merits, Certainty.APPROXIMATE, LOST, lost.merit)
 

@@ -57,6 +57,12 @@ class RowPool:
         """Return the keys of the rows at some slots."""
         return self._columns[2][slots]
 
+    def carried(self, number: int, slots: IntArray) -> AnyArray:
+        """Return one of the carried columns of the rows at some slots."""
+        if not len(slots):
+            return np.empty(0, dtype=object)
+        return self._columns[3 + self._parts + number][slots]
+
     def keep(self, slots: IntArray) -> None:
         """Move the rows at some slots to the first slots, in this order, and drop all others."""
         for column in self._columns:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rspql import ast
-from rspql.diagnostics import Diagnostic, in_source_order
+from rspql.diagnostics import Diagnostic, in_source_order, nearest
+from rspql.scope import selected
 
 
 def check_rules(query: ast.Query) -> list[Diagnostic]:
@@ -43,14 +44,14 @@ class _Checker:
         expressions = [*query.having, *(each.expression for each in query.order)]
         for expression in expressions:
             self._expression(expression, aggregates=True)
+        if query.cut is not None:
+            self._cut(query, query.cut, scope, keys)
         if not isinstance(query.form, ast.Select):
             return {}
         for item in query.form.projection:
             if isinstance(item, ast.Assignment):
                 self._expression(item.expression, aggregates=True)
-        if query.group_by or any(
-            _aggregates(each) for each in (*expressions, *_selected(query.form))
-        ):
+        if _is_grouped(query):
             self._check_grouped(query.form, keys)
         after = _names(query.values.variables) if query.values else {}
         names = self._check_projection(query.form, scope | after)
@@ -70,6 +71,28 @@ class _Checker:
             elif isinstance(condition, ast.Variable):
                 keys.add(condition.name)
         return keys
+
+    def _cut(
+        self, query: ast.Query, cut: ast.LimitScope, scope: Iterable[str], keys: Iterable[str]
+    ) -> None:
+        """Check the variables behind PER: a row decides them."""
+        what = "PER" if cut.per else "WITH TIES"
+        if not isinstance(query.form, ast.Select | ast.Construct):
+            self._report("limit", f"{what} is for SELECT and CONSTRUCT", cut)
+            return
+        after = _names(query.values.variables) if query.values else {}
+        known = {**dict.fromkeys(scope), **after}
+        if isinstance(query.form, ast.Select):
+            shown = selected(query)
+            is_distinct = query.form.duplicates == "DISTINCT"
+            more = {} if is_distinct else dict.fromkeys(keys) if _is_grouped(query) else known
+            known = {**shown, **more}
+        for each in cut.per:
+            if each.name not in known:
+                near = nearest(each.name, known)
+                message = f"PER needs ?{each.name}, which is no variable of a row"
+                hint = f"did you mean ?{near}?" if near else f"select ?{each.name}, or bind it"
+                self._report("limit", message, each, hint)
 
     def _check_grouped(self, form: ast.Select, keys: set[str]) -> None:
         if not form.projection:
@@ -150,6 +173,10 @@ class _Checker:
             case ast.Values():
                 return _names(element.variables)
             case ast.SubSelect():
+                if element.query.cut is not None:
+                    message = "PER and WITH TIES are not supported in a sub-query"
+                    hint = "write them behind the LIMIT of the whole query"
+                    self._report("limit", message, element.query.cut, hint)
                 return self.query(element.query)
             case ast.Group():
                 return self.group(element)
@@ -185,6 +212,14 @@ class _Checker:
             aggregates = False
         for child in ast.children(expression):
             self._expression(child, aggregates=aggregates)
+
+
+def _is_grouped(query: ast.Query) -> bool:
+    """Return True if a SELECT query makes rows of groups."""
+    assert isinstance(query.form, ast.Select)
+    ordered = (each.expression for each in query.order)
+    computed = (*query.having, *ordered, *_selected(query.form))
+    return bool(query.group_by) or any(map(_aggregates, computed))
 
 
 def _selected(form: ast.Select) -> list[ast.Expression]:

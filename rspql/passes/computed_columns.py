@@ -23,7 +23,7 @@ def computed_columns(
 ) -> tuple[ast.Assignment, ...]:
     """Return the columns that a query selects and computes besides the ``score``, and their needs.
 
-    The ``keys`` of ORDER BY need columns, too.
+    The ``keys`` of ORDER BY need columns, and so do the groups of a LIMIT.
 
     They are in the order of the query, with calls in SPARQL. Raises :class:`NotIncremental` for
     those that a row does not decide, or whose texts could fill the memory.
@@ -32,7 +32,8 @@ def computed_columns(
     assert isinstance(query.form, ast.Select)
     items = (*query.where.elements, *query.form.projection)
     assigned = [each for each in items if isinstance(each, ast.Assignment)]
-    wanted = selected(query) | {name: None for key in keys for name in used_in(key)}
+    needs = (*keys, *(query.cut.per if query.cut else ()))
+    wanted = selected(query) | {name: None for each in needs for name in used_in(each)}
     needed: list[ast.Assignment] = []
     for each in reversed(assigned):
         if each.variable.name in wanted and each.variable.name != score:

@@ -1,4 +1,4 @@
-"""Plan how an answer is made of the best solutions by the score: more keys, distinct rows."""
+"""Plan how an answer is made of the best solutions by the score: more keys, groups, ties."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def finish(
     is_distinct = query.form.duplicates == "DISTINCT" and not _determines(
         selected(query), part, remote
     )
-    return Finish(keys, is_distinct) if keys or is_distinct else None
+    cut = query.cut or ast.LimitScope()
+    made = Finish(keys, is_distinct, tuple(each.name for each in cut.per), cut.with_ties)
+    return None if made == Finish() else made
 
 
 def _check_key(key: ast.OrderCondition) -> None:

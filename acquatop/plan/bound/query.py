@@ -14,9 +14,8 @@ from acquatop.windows import Windows
 from rspql.diagnostics import Diagnostic
 from rspql.plan import TopKPlan
 
-_RETAINED = Choice(
-    Strategy.RETAINED, "equal scores or equal rows may need more than the best k", {}
-)
+_MORE_THAN_K = "equal scores, equal rows or groups may need more than the best k"
+_OUTLIVED = "; what k others of its group outlive with better scores is dropped"
 
 MANY_OPEN = 1_000
 """Number of windows open at once above which a query that counts elements gets a warning."""
@@ -97,15 +96,33 @@ class BoundQuery:
         return not is_reduced or self.refills or self.looks_at_panes
 
     @property
-    def has_fixed_scores(self) -> bool:
+    def is_steady(self) -> bool:
         """True if a solution always has the same score: it is the same whenever it comes again."""
         return (
             self.plan.aggregate is None
             and self.service is None
             and self.stream.arrivals != "latest"
             and not self.matcher.combines
-            and not self.retains
         )
+
+    @property
+    def drops_outlived(self) -> bool:
+        """True if solutions are dropped that k others outlive in their group, with better scores.
+
+        The groups are then by variables of the stream.
+        """
+        finish = self.plan.finish
+        return (
+            finish is not None
+            and self.is_steady
+            and not finish.is_distinct
+            and set(finish.per) <= set(self.plan.stream_variables)
+        )
+
+    @property
+    def has_fixed_scores(self) -> bool:
+        """True if only the best k of a pane by the score matter, and their scores never change."""
+        return self.is_steady and not self.retains
 
     @property
     def keys_may_move(self) -> bool:
@@ -146,7 +163,10 @@ class BoundQuery:
         """Structure that keeps the candidates; None with aggregates, which keep all keys."""
         if self.plan.aggregate is not None:
             return None
-        return self.choice if self.plan.finish is None else _RETAINED
+        if self.plan.finish is None:
+            return self.choice
+        why = _MORE_THAN_K + (_OUTLIVED if self.drops_outlived else "")
+        return Choice(Strategy.RETAINED, why, {})
 
     def structure_over_positions(self, hint: str | None) -> Choice | None:
         """Return the structure for windows that count elements; None with aggregates.

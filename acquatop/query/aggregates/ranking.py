@@ -11,6 +11,7 @@ import numpy as np
 from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, ContentSample, considered
 from acquatop.ingest.composite_keys import terms_of_key
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.ingest.unscored import objects
 from acquatop.query.aggregates.content import AggregateStore
 from acquatop.query.exactness import Extents, extents_of
 from acquatop.refresh.proposers.contract import Proposed
@@ -18,6 +19,7 @@ from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
+from acquatop.topk.groups import bars_of, groups_of
 from acquatop.topk.order import best, ranking
 from acquatop.windows import Windows
 from replica.store import JoinedStore
@@ -114,13 +116,33 @@ class AggregateRanking:
 
     def best(self, window: int, count: int) -> Top:
         """Return the best ``count`` of a window, and all that tie with the last. O(keys)."""
+        keys, merits = self._scored()
+        if len(keys) > count:
+            bar = np.partition(merits, len(keys) - count)[len(keys) - count]
+            at = merits >= bar
+            keys, merits = keys[at], merits[at]
+        return self._ranked(window, keys, merits)
+
+    def best_of_groups(self, window: int, count: int, per: Sequence[str]) -> Top | None:
+        """Return the best ``count`` of each group, and all that tie; None if others group them.
+
+        O(keys).
+        """
+        if not all(name in self._keys for name in per):
+            return None
+        keys, merits = self._scored()
+        terms = [terms_of_key(self._keys, text) for text in self._codes.texts(keys).tolist()]
+        columns = [objects([each[name] for each in terms]) for name in per]
+        at = merits >= bars_of(groups_of(columns, len(keys)), merits, count)
+        return self._ranked(window, keys[at], merits[at])
+
+    def _scored(self) -> tuple[IntArray, FloatArray]:
         keys = self.list.inside()
         merits = self.list.merits(keys)
         scored = np.flatnonzero(~np.isnan(merits))
-        if len(scored) > count:
-            bar = np.partition(merits[scored], len(scored) - count)[len(scored) - count]
-            scored = scored[merits[scored] >= bar]
-        keys, merits = keys[scored], merits[scored]
+        return keys[scored], merits[scored]
+
+    def _ranked(self, window: int, keys: IntArray, merits: FloatArray) -> Top:
         order = ranking(merits, self.list.newest(keys), self._codes.texts(keys))
         keys, merits = keys[order], merits[order]
         found = Rows(self.list.newest(keys), keys, keys, self.list.aggregates(keys))

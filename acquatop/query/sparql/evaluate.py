@@ -19,6 +19,7 @@ from pyoxigraph import (
 from acquatop.catalog.graphs import is_static
 from acquatop.instants import instant_text
 from acquatop.query.sparql.engine import Graphs, SparqlEngine
+from acquatop.query.sparql.limited import LimitedRows
 from acquatop.query.sparql.template import construct, variables_of
 from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.total_order import totally_ordered
@@ -88,15 +89,20 @@ class Evaluator:
         self._nothing = {
             part.pattern: ast.Values(tuple(map(ast.Variable, part.columns)), ()) for part in remotes
         }
-        self._select = totally_ordered(
-            with_zero_lengths(_as_select(query)), self._visible, always=self.form == "select"
-        )
-        self._names = self._visible(self._select)
+        select = with_zero_lengths(_as_select(query))
+        self._limited = None if query.cut is None else LimitedRows(select, self._visible)
+        if self._limited is None:
+            self._select = totally_ordered(select, self._visible, always=self.form == "select")
+            self._names = self._visible(self._select)
+        else:
+            self._select, *_ = self._limited.queries
+            self._visible(self._select)
+            self._names = self._limited.names
         self._sources: dict[tuple[str, ast.Group], ast.Query] = {}
 
     def evaluate(self, answers: Answers, at_ms: int) -> SparqlResult:
         """Return the result of the query over the store's content, at a time."""
-        solutions = self._run(self._select, answers, at_ms).solutions
+        solutions = self._solutions(answers, at_ms)
         match self._query.form:
             case ast.Ask():
                 return SparqlResult(boolean=bool(solutions))
@@ -108,6 +114,12 @@ class Evaluator:
                 )
             case ast.Select():
                 return SparqlResult(rows=tuple(_relabelled(solutions)), names=self._names)
+
+    def _solutions(self, answers: Answers, at_ms: int) -> list[Solution]:
+        if self._limited is None:
+            return self._run(self._select, answers, at_ms).solutions
+        found = (self._run(query, answers, at_ms) for query in self._limited.queries)
+        return self._limited.kept([each.solutions for each in found])
 
     def keys(self, key: str, source: ast.Group, answers: Answers, at_ms: int) -> list[str]:
         """Return a pattern's terms of a variable as sorted N-Triples text, without blank nodes."""

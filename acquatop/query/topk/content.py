@@ -111,6 +111,8 @@ class CandidateContent:
             distinct=self._distinct,
             content=self._sample.content,
         )
+        if isinstance(ranking, RetainedTopKN) and bound.drops_outlived:
+            ranking.drop_outlived(bound.plan.finish.per if bound.plan.finish else ())
         self._rankings[bound.name], self._members[bound.name] = ranking, bound
         return ranking
 

@@ -13,9 +13,27 @@ from acquatop.query.topk.ranking import TopKN
 from acquatop.topk.contract import FloatArray, Rows, Top
 from acquatop.topk.retained import Retained
 
+_THINNED_FROM = 4_096
+"""Number of solutions from which on those that can be no result are dropped."""
+
 
 class RetainedTopKN(TopKN[Retained]):
-    """Solutions of a query, none of which is dropped: any number of the best can be had."""
+    """Solutions of a query: any number of the best can be had.
+
+    None is dropped until :meth:`drop_outlived` is called: only if scores never change, and rows
+    need not be distinct. Then, from time to time, those are dropped that k others of their group
+    outlive with better scores: memory is O(what can still be in an answer, and what ties with
+    that), and at most twice as much in between.
+    """
+
+    _room: int | None = None
+    """Number of solutions at which to thin them out; None if none may be dropped."""
+    _grouped_by: tuple[int, ...] = ()
+
+    def drop_outlived(self, per: Sequence[str]) -> None:
+        """Drop solutions that can be no results, in groups by some variables of the stream."""
+        self._room = _THINNED_FROM
+        self._grouped_by = tuple(map(self._terms.index, per))
 
     def _new_list(self, n: int) -> Retained:
         return Retained(self.k, self.scoring, distinct=self._distinct)
@@ -24,16 +42,27 @@ class RetainedTopKN(TopKN[Retained]):
         """Return the best ``count`` of a window, and all that tie with the last of them."""
         return self.list.best(window, count)
 
+    def best_of_groups(self, window: int, count: int, per: Sequence[str]) -> Top | None:
+        """Return the best ``count`` of each group, and all that tie; None if others group them."""
+        if not all(name in self._terms for name in per):
+            return None
+        return self.list.best_of_groups(window, count, [self._terms.index(name) for name in per])
+
     def column(self, rows: Rows, name: str) -> Sequence[str] | None:
         """Return the terms of a variable of the stream."""
         if name not in self._terms:
             return None
+        if not len(rows):
+            return []
         terms: list[str] = rows.carried[self._terms.index(name)].tolist()
         return terms
 
     def _add(self, pane: Pane, solutions: pa.Table, parts: tuple[FloatArray, ...]) -> None:
         arrivals = self._rows(solutions, parts, np.arange(len(solutions)))
         self._take(arrivals, self.list.add(pane.first, pane.last, arrivals))
+        if self._room is not None and len(self.list) >= self._room:
+            self.list.thin_out(self.k, self._grouped_by)
+            self._room = max(_THINNED_FROM, 2 * len(self.list))
 
     def _note_pruned(self, first: int, last: int, summary: PaneSummary) -> None:
         raise AssertionError("nothing is reduced before it comes here")

@@ -29,6 +29,13 @@ SEVERAL = [
     f"SERVICE :a {{ ?user :f ?f ; :tool ?tool }} }} ORDER BY $d(?score) DESC(?f) LIMIT $k",
     f"SELECT ?user ?n ?f (?n * ?f AS ?score) {HEAD} {{ SELECT ?user (COUNT(*) AS ?n) WHERE "
     f"{{ {USERS} }} GROUP BY ?user }} SERVICE :a {{ ?user :f ?f }} {TAIL}",
+    # Of each group, and with what ties.
+    f"SELECT ?e ?user ?f (?f - ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f }} {TAIL} PER ?user",
+    f"SELECT ?e ?tool ?f (?f - ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f ; :tool ?tool }} {TAIL} PER ?tool WITH TIES",
+    f"SELECT ?user ?n ?f (?n * ?f AS ?score) {HEAD} {{ SELECT ?user (COUNT(*) AS ?n) WHERE "
+    f"{{ {USERS} }} GROUP BY ?user }} SERVICE :a {{ ?user :f ?f }} {TAIL} PER ?n WITH TIES",
 ]
 
 JOINED = [
@@ -69,6 +76,9 @@ JOINED = [
     # Alternatives, and what is taken away.
     f"SELECT ?e ?f (?m + ?f AS ?score) {HEAD} {USERS} "
     f"{{ SERVICE :a {{ ?user :f ?f }} }} UNION {{ SERVICE :b {{ ?user :f ?f }} }} {TAIL}",
+    f"SELECT ?e ?f ?g (2 * ?f + ?g + ?m AS ?score) {HEAD} "
+    f"WINDOW :w {{ ?e :user ?user ; :city ?city ; :m ?m }} "
+    f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?city :f ?g }} {TAIL} WITH TIES",
     f"SELECT ?e ?f (?m + ?f AS ?score) {HEAD} {USERS} "
     f"SERVICE :a {{ ?user :f ?f }} MINUS {{ SERVICE :b {{ ?user :open true }} }} {TAIL}",
     # Aggregates of the stream.

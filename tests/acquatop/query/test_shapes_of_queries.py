@@ -192,6 +192,94 @@ def test_several_keys_and_distinct_rows(data: st.DataObject, arrivals: str | Non
     assert set(judged.statuses) <= {Status.EXACT}
 
 
+PER = st.sampled_from([(), ("city",), ("by",), ("c",), ("city", "by"), ("n",)])
+STAR = "?post :n ?n ; :by ?by ; :city ?city ; :x ?x"
+WHOLE = f"{STAR} FILTER NOT EXISTS {{ ?other :n 77 }}"
+"""Pattern that takes several records: it is evaluated window by window."""
+
+
+@st.composite
+def limited(draw: st.DrawFn) -> ShapedQuery:
+    per = draw(PER)
+    more = draw(st.lists(st.sampled_from(MORE_KEYS), max_size=2))
+    # All may tie by the score, in a window that holds nearly all.
+    key = draw(st.sampled_from(["DESC(?n)", "?n", "ABS(?n - 2)", "DESC(0 * ?n)"]))
+    return ShapedQuery(
+        "?post ?n ?by ?city (CONCAT(STR(?n), ?city) AS ?c)",
+        f"WINDOW :w {{ {draw(st.sampled_from([STAR, STAR, WHOLE]))} }}",
+        (key, *more),
+        k=draw(st.integers(1, 3)),
+        offset=draw(st.sampled_from([0, 0, 1])),
+        window=draw(WINDOWS | st.just("RANGE 60ms STEP 20ms")),
+        per=per,
+        ties=draw(st.booleans()) or not per,
+    )
+
+
+@st.composite
+def limited_rows(draw: st.DrawFn) -> ShapedQuery:
+    per = draw(st.sampled_from([(), ("by",)]))
+    return ShapedQuery(
+        "DISTINCT ?n ?by",
+        f"WINDOW :w {{ {draw(st.sampled_from([STAR, WHOLE]))} }}",
+        (draw(st.sampled_from(["DESC(?n)", "?n"])),),
+        k=draw(st.integers(1, 3)),
+        window=draw(WINDOWS),
+        per=per,
+        ties=draw(st.booleans()) or not per,
+    )
+
+
+@st.composite
+def limited_groups(draw: st.DrawFn) -> ShapedQuery:
+    per = draw(st.sampled_from([(), ("city",), ("a",)]))
+    more = draw(st.lists(st.sampled_from(["?by", "DESC(?m)", "?city"]), max_size=2))
+    return ShapedQuery(
+        "?by ?city (COUNT(*) AS ?a) (MAX(?n) AS ?m)",
+        f"WINDOW :w {{ {draw(st.sampled_from([STAR, STAR, WHOLE]))} }}",
+        (draw(st.sampled_from(["DESC(?a)", "?m"])), *more),
+        k=draw(st.integers(1, 3)),
+        window=draw(WINDOWS),
+        group="GROUP BY ?by ?city",
+        per=per,
+        ties=draw(st.booleans()) or not per,
+    )
+
+
+@THOROUGH
+@settings(max_examples=40)
+@given(st.data(), ARRIVALS)
+def test_limits_of_groups_and_with_ties(data: st.DataObject, arrivals: str | None) -> None:
+    world = World(data.draw(posts(arrivals)), arrivals=arrivals)
+    shapes = st.one_of(limited(), limited_rows(), limited_groups())
+    queries = data.draw(st.lists(shapes, min_size=1, max_size=3))
+    judged = judge(world, *queries)
+    assert judged.incremental == [WHOLE not in query.where for query in queries]
+    assert set(judged.statuses) <= {Status.EXACT}
+
+
+@THOROUGH
+@settings(max_examples=20)
+@given(st.data(), st.sampled_from([1000, 1000, 2]), st.sampled_from(["city", "home", "user", "f"]))
+def test_limits_of_groups_and_with_ties_of_a_remote(
+    data: st.DataObject, items: int, per: str
+) -> None:
+    arrivals = data.draw(ARRIVALS)
+    world = World(data.draw(posts(arrivals)), data.draw(PEOPLE), arrivals, items)
+    service = "SERVICE :people { ?user :followers ?f ; :home ?home }"
+    where = f"WINDOW :w {{ ?post :by ?user ; :n ?n ; :city ?city }} {service}"
+    k, window = data.draw(st.integers(1, 3)), data.draw(TIMED)
+    shown = "?post ?user ?n ?f ?home ?city"
+    queries = [
+        ShapedQuery(shown, where, ("DESC(?n + ?f)",), k, window=window, per=(per,), ties=True),
+        ShapedQuery(shown, where, ("ASC(0 + ?f)", "DESC(?n)"), k, 1, window=window, per=(per,)),
+        ShapedQuery(shown, where, ("DESC(?n + ?f)", "?home"), k, window=window, ties=True),
+    ]
+    judged = judge(world, *queries)
+    assert all(judged.incremental)
+    assert items < 1000 or set(judged.statuses) <= {Status.EXACT}
+
+
 @THOROUGH
 @settings(max_examples=20)
 @given(st.data(), st.sampled_from([1000, 1000, 2]), st.sampled_from(["?home", "DESC(?f)"]))

@@ -88,6 +88,64 @@ def test_the_best_and_what_ties_with_them(seed: int, k: int, count: int, is_new:
         )
 
 
+@settings(max_examples=80)
+@given(st.integers(0, 2**32), st.integers(1, 3), st.booleans())
+def test_what_is_thinned_out_is_never_missed(seed: int, count: int, is_new: bool) -> None:
+    chance, remote = random.Random(seed), Remote({"a": 0.0})
+    thinned, whole = Retained(count, remote), Retained(count, remote)
+    columns = chance.choice([[], [0], [0, 1]])
+    for window in range(10):
+        arrivals = repeatable(chance, window)
+        for each in (thinned, whole):
+            each.add(window, window + 2, arrivals)
+        thinned.thin_out(count, columns)
+        if is_new:
+            resumed = Retained(count, remote)
+            resumed.resume(thinned.snapshot())
+            thinned = resumed
+        found = shown(thinned.best_of_groups(window, count, columns))
+        assert found == shown(whole.best_of_groups(window, count, columns))
+        held = {name: (name.split(), merit) for merit, _, name in shown(whole.best(window, 999))}
+        better = {
+            name: sum(
+                other > merit and all(theirs[each] == mine[each] for each in columns)
+                for theirs, other in held.values()
+            )
+            for name, (mine, merit) in held.items()
+        }
+        assert {name for *_, name in found} == {name for name in better if better[name] < count}
+        for each in (thinned, whole):
+            each.close_before(window + 1)
+
+
+def repeatable(chance: random.Random, window: int) -> Rows:
+    """Return a pane's arrivals, which say the same whenever they come again."""
+    count = chance.randint(0, 9)
+    names = [f"{chance.choice('xy')} {chance.choice('uv')} {at}" for at in range(count)]
+    parts = [float(chance.randint(0, 3)) for _ in names]
+    texts = [f"{name} {part}" for name, part in zip(names, parts, strict=True)]
+    columns = zip(*(name.split() for name in names), strict=True) if names else [[], [], []]
+    return Rows(
+        np.arange(10 * window, 10 * window + count),
+        np.array(texts, dtype=object),
+        np.array(["a"] * count, dtype=object),
+        (np.array(parts),),
+        tuple(np.array(column, dtype=object) for column in columns),
+    )
+
+
+def test_memory_is_bounded_by_what_can_be_best() -> None:
+    structure, chance = Retained(3, Remote({"a": 0.0})), random.Random(7)
+    for window in range(20):
+        parts = [chance.randrange(10**9) for _ in range(100)]
+        pane = [(100 * window + at, f"{window} {at}", "a", part) for at, part in enumerate(parts)]
+        structure.add(window, window + 9, rows(pane))
+        structure.thin_out(3, ())
+        structure.close_before(window + 1)
+    # A pane's best three are the only ones of it that can be.
+    assert 3 <= len(structure) <= 3 * 9
+
+
 def test_what_is_lost_makes_equal_scores_uncertain() -> None:
     structure = Retained(1, Remote({"a": 0.0}))
     structure.add(0, 1, rows([(1, "x", "a", 5)]))

@@ -79,6 +79,9 @@ QUERIES: Mapping[str, str] = {
         WHERE {{ WINDOW :w {{ ?e :mentions ?m }} }} ORDER BY DESC(?score) LIMIT 3""",
     "least": f"""SELECT ?e (?m * 1 AS ?score) {_ON.format(stream="distinct")}
         WHERE {{ WINDOW :w {{ ?e :mentions ?m }} }} ORDER BY ?score LIMIT 2""",
+    "most of each": f"""SELECT ?e ?topic (?m * 1 AS ?score) {_ON.format(stream="distinct")}
+        WHERE {{ WINDOW :w {{ ?e :mentions ?m ; :topic ?topic }} }}
+        ORDER BY DESC(?score) LIMIT 1 PER ?topic WITH TIES""",
     # With windows of their own, from one structure.
     "shared most": f"""{_SCORED} [RANGE 5s STEP 1500ms]
         WHERE {{ WINDOW :w {{ ?e :mentions ?m }} }} ORDER BY DESC(?score) LIMIT 3""",

@@ -331,12 +331,35 @@ class World:
         """
         right = self.right(answer, said)
         shown = [_shown(row.bindings) for row in answer.rows]
-        scores = sorted((score for score, _ in right), reverse=self.shape.descending)
-        best = scores[: self.shape.k]
-        assert [row.score for row in answer.rows] == best, (self.text, shown, right)
+        best = self.best(right)
+        scores = [row.score for row in answer.rows]
+        assert scores == [score for score, _ in best], (self.text, shown, right)
+        found = zip(scores, map(self.group, shown), strict=True)
+        assert Counter(found) == Counter(best), (self.text, shown, right)
         left = Counter(row for _, row in right)
         left.subtract(shown)
         assert not any(count < 0 for count in left.values()), (self.text, shown, right)
+
+    def group(self, row: tuple[tuple[str, str], ...]) -> str | None:
+        """Return what the LIMIT groups a row by."""
+        per = re.search(r"PER \?(\w+)", self.text)
+        return dict(row).get(per[1]) if per else None
+
+    def best(
+        self, right: Sequence[tuple[float, tuple[tuple[str, str], ...]]]
+    ) -> list[tuple[float, str | None]]:
+        """Return the scores and groups of the results within the limit, best first."""
+        groups: dict[str | None, list[float]] = {}
+        for score, row in right:
+            groups.setdefault(self.group(row), []).append(score)
+        best: list[tuple[float, str | None]] = []
+        for group, scores in groups.items():
+            scores.sort(reverse=self.shape.descending)
+            count = self.shape.k
+            if self.text.endswith("WITH TIES") and len(scores) > count:
+                count = max(at for at, each in enumerate(scores, 1) if each == scores[count - 1])
+            best += [(score, group) for score in scores[:count]]
+        return sorted(best, key=lambda each: each[0], reverse=self.shape.descending)
 
     def right(
         self, answer: Answer, said: Callable[[str, str], list[Solution]]

@@ -22,6 +22,7 @@ from acquatop.engine.handle import RegisteredQuery
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import BoundCounted, BoundQuery
 
+_Row = Mapping[str, Any]
 NS = "http://example.org/"
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 CATALOG = """[prefixes]
@@ -69,6 +70,8 @@ class ShapedQuery:
     window: str = "RANGE 10ms STEP 4ms"
     group: str = ""
     groups: tuple[str, str] | None = None
+    per: tuple[str, ...] = ()
+    ties: bool = False
 
     @property
     def text(self) -> str:
@@ -76,8 +79,29 @@ class ShapedQuery:
         return (
             f"SELECT {self.select} FROM NAMED WINDOW :w ON :posts [{self.window}] "
             f"WHERE {{ {self.where} }} {self.group} ORDER BY {' '.join(self.keys)} "
-            f"LIMIT {self.k} OFFSET {self.offset}"
+            f"LIMIT {self.k} {self.cut} OFFSET {self.offset}"
         )
+
+    @property
+    def cut(self) -> str:
+        """What stands behind the LIMIT."""
+        per = f"PER {' '.join(f'?{each}' for each in self.per)} " if self.per else ""
+        return per + ("WITH TIES" if self.ties else "")
+
+    def cut_of(self, rows: Sequence[_Row], keys: Sequence[str]) -> list[_Row]:
+        """Return those of all rows, in order, that are within the limit of their group."""
+        right = []
+        for at, row in enumerate(rows):
+            before = [each for each in rows[:at] if self.group_of(each) == self.group_of(row)]
+            better = [each for each in before if _keys(each, keys) != _keys(row, keys)]
+            first = len(better) if self.ties else len(before)
+            if self.offset <= len(before) and first < self.offset + self.k:
+                right.append(row)
+        return right
+
+    def group_of(self, row: _Row) -> object:
+        """Return what is equal in the rows of a group."""
+        return tuple(value_of(row[name]) if name in row else None for name in self.per)
 
     @property
     def plain(self) -> str:
@@ -216,9 +240,9 @@ def wrong_with(world: World, query: ShapedQuery, answer: Answer) -> str:
     rows = [{name: row[name] for name in names if row[name] is not None} for row in results]
     # Solutions without a score are no results.
     everything = [row for row in rows if "key0" in row or "key0" not in names]
-    right = everything[query.offset :][: query.k]
-    shown = [{name: value_of(term) for name, term in row.bindings.items()} for row in answer.rows]
     keys = [name for name in names if name.startswith("key")] or query.names
+    right = query.cut_of(everything, keys)
+    shown = [{name: value_of(term) for name, term in row.bindings.items()} for row in answer.rows]
     possible = [_without(row, keys if "key0" in names else ()) for row in everything]
     if len(shown) != len(right):
         return f"{len(shown)} rows, not {len(right)}: {shown}, not {right}"
@@ -230,6 +254,10 @@ def wrong_with(world: World, query: ShapedQuery, answer: Answer) -> str:
     for at, row in enumerate(shown):
         if _keys(right[at], keys) not in by_row[_frozen(row)]:
             return f"{row} is not at its place {at}: {shown}, not {right}"
+    if Counter(map(query.group_of, right)) != Counter(
+        query.group_of(row.bindings) for row in answer.rows
+    ):
+        return f"{shown} are of other groups than {right}"
     return ""
 
 
