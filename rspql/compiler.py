@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic, QueryError, in_source_order
+from rspql.forms import rows_of
 from rspql.parser import parse
 from rspql.passes.analyse_score import analyse_score
 from rspql.passes.ask_for_stars import ask_for_stars
@@ -81,7 +82,8 @@ def analyse(
     remotes, of_stream = with_past(sources.remotes, past, found)
     normal, before = with_stream_past(normal, of_stream, found)
     sources = replace(sources, remotes=remotes, records=frozenset(records), before=before)
-    recognised = recognise_topk(normal, found)
+    ranked = rows_of(normal) if _makes_something_of_rows(normal) else normal
+    recognised = recognise_topk(ranked, found)
     ranking = recognised if isinstance(recognised, Ranking) else None
     plan: Plan | None = None
     reason = None if isinstance(recognised, Ranking) else recognised
@@ -98,13 +100,14 @@ def analyse(
         if ranking is not None:
             try:
                 _check_history(past, ranking)
-                plan = plan_incremental(normal, sources, ranking, windowed, functions, found)
+                plan = plan_incremental(ranked, sources, ranking, windowed, functions, found)
                 calls = ExactCalls(functions)
                 alike = filters_in_digits(normal, sources, functions, calls)
                 in_digits = plan_windowed(
                     *alike, ranking, output, functions, calls=calls, is_numeric=True
                 )
-                plan = replace(plan, in_digits=in_digits)
+                form = normal.form if isinstance(normal.form, ast.Construct | ast.Ask) else None
+                plan = replace(plan, in_digits=in_digits, form=form)
             except NotIncremental as refusal:
                 reason = refusal.reason
             if ranking.expression is not None and not any(each.is_error for each in found):
@@ -151,6 +154,12 @@ def compile_query(
     if analysis.plan is None:
         raise QueryError([each for each in analysis.diagnostics if each.is_error], text, file)
     return analysis.plan
+
+
+def _makes_something_of_rows(query: ast.Query) -> bool:
+    """Return True if a query is no SELECT, and an answer to it follows from its best rows alone."""
+    is_cut = bool(query.order) and bool(query.limit)
+    return is_cut and isinstance(query.form, ast.Construct | ast.Ask)
 
 
 def _check_history(past: Collection[PastValue], ranking: Ranking) -> None:

@@ -92,7 +92,12 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
         ],
         "remotes": _asked(plan, known),
         "score": _score(analysis),
-        "result": {"k": plan.k, "offset": plan.offset, "variables": list(plan.projection)},
+        "result": {
+            "k": plan.k,
+            "offset": plan.offset,
+            "variables": list(plan.projection),
+            "form": "select" if plan.form is None else type(plan.form).__name__.lower(),
+        },
         "computed": [
             {"variable": each.variable.name, "expression": expression_text(each.expression)}
             for each in plan.computed
@@ -477,11 +482,16 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
     more = f"by {', '.join(finish['keys'])}, then " if finish["keys"] else ""
     order = f"equal scores: {more}the newer first, then by the terms' text"
     equal: list[_Branch] = [("equal rows are one", [])] if finish["distinct"] else []
+    made = {
+        "select": f"of {_variables(result['variables'])}",
+        "construct": f"triples made of {_variables(result['variables'])}",
+        "ask": "if there are any",
+    }
     computed: list[_Branch] = [
         (f"?{each['variable']} = {each['expression']}, of these alone", [])
         for each in document["computed"]
     ]
-    yield f"result: {first}, of {_variables(result['variables'])}", [(order, []), *equal, *computed]
+    yield f"result: {first}, {made[result['form']]}", [(order, []), *equal, *computed]
     memory, aggregate = document["memory"], document["windows"][0]["aggregate"]
     if aggregate:
         yield (

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rspql.ast import (
+    Ask,
     Assignment,
+    Construct,
     Expression,
     Group,
     Iri,
@@ -285,7 +287,7 @@ class TopKPlan:
     ``finish``, more than the best k by the score may be needed. If the window's pattern is more
     than a star, ``stream_group`` is all of it, about one subject, and ``stream_pattern`` has the
     triple patterns in it. With a ``join`` the ``service`` stands for several, or for what is
-    computed beside one.
+    computed beside one. A ``form`` is what an answer makes of the rows.
     """
 
     name: str | None
@@ -307,6 +309,7 @@ class TopKPlan:
     finish: Finish | None = None
     stream_group: Group | None = None
     join: Join | None = None
+    form: Construct | Ask | None = None
 
 
 Plan = TopKPlan | WindowedPlan

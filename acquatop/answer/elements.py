@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rdflib import BNode, Literal
 from rdflib.term import Identifier
 
 from acquatop.answer.answer import Answer
+from acquatop.ingest.terms import from_rdflib
 from acquatop.plan.answers_stream import property_of
 from connectors.timed_statements import TimedStatement
-from replica.terms import blank_iri, iri_of_label, literal_text
+from replica.terms import blank_iri, iri_of_label
 
 
 def statements_of(stream: str, answers: Iterable[Answer]) -> Iterator[TimedStatement]:
@@ -47,14 +47,7 @@ def _of_triples(answer: Answer, owner: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _text(term: Identifier, owner: str) -> str:
-    match term:
-        case BNode():
-            return f"<{_blank(str(term), owner)}>"
-        case Literal():
-            datatype = None if term.datatype is None else str(term.datatype)
-            return literal_text(str(term), datatype, term.language)
-        case _:
-            return f"<{term}>"
+    return _named(from_rdflib(term), owner)
 
 
 def _named(text: str, owner: str) -> str:

@@ -48,6 +48,22 @@ def iri_to_rdflib(iri: str) -> URIRef | BNode:
     return URIRef(iri) if label is None else BNode(label)
 
 
+def from_rdflib(term: Identifier) -> str:
+    """Return the N-Triples text of an rdflib term.
+
+    >>> from_rdflib(BNode("a")), from_rdflib(URIRef("urn:a")), from_rdflib(Literal("a", lang="en"))
+    ('_:a', '<urn:a>', '"a"@en')
+    """
+    match term:
+        case BNode():
+            return f"_:{term}"
+        case Literal():
+            datatype = None if term.datatype is None else str(term.datatype)
+            return literal_text(str(term), datatype, term.language)
+        case _:
+            return f"<{term}>"
+
+
 def to_ast(text: str) -> ast.Iri | ast.Literal:
     """Return the syntax node of an N-Triples text.
 

@@ -8,7 +8,7 @@ from acquatop.ingest.match import Matcher
 from acquatop.plan.bound import Bound, BoundCounted, BoundQuery
 from rspql import ast
 from rspql.ast import XSD
-from rspql.plan import WindowedPlan
+from rspql.plan import TopKPlan, WindowedPlan
 
 _TYPES = {f"{XSD}integer": "bigint", f"{XSD}double": "double"}
 """Spark's types for datatypes."""
@@ -20,10 +20,11 @@ def columns_of(bound: Bound) -> Mapping[str, str] | None:
     Returns None if the query does not name its variables: ``SELECT *``.
     """
     query = bound.query if isinstance(bound, BoundCounted) else bound
-    if isinstance(query, BoundQuery):
+    if isinstance(query, BoundQuery) and query.plan.form is None:
         types = _types(query)
         return {name: types.get(name, "string") for name in query.plan.projection}
-    names = _names(query.plan)
+    plan = query.plan.windowed if isinstance(query.plan, TopKPlan) else query.plan
+    names = _names(plan)
     return None if names is None else dict.fromkeys(names, "string")
 
 

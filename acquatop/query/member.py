@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from acquatop.answer.answer import Answer, Counts, Row
-from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse, Result
+from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse
 from acquatop.answer.certificate import Certificate
 from acquatop.answer.render import Bindings
 from acquatop.ingest.terms import to_rdflib
 from acquatop.plan.bound import BoundQuery
 from acquatop.query.exactness import Exactness
 from acquatop.query.finishing import Finished, Finishing, Unlimited
+from acquatop.query.formed import formed
 from acquatop.query.joined_top import JoinedTop
 from acquatop.query.ranking import Ranked
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts
@@ -137,8 +138,7 @@ class Member(Generic[OperatorT]):
         expected = None
         if self._finishing is None or self._finishing.is_estimated:
             expected = self._facts.expect(window, top, certificate.status)
-        rows = tuple(self._rows(finished, fetched))
-        result = Result(rows, self.bound.plan.projection)
+        result = formed(self.bound.plan, tuple(self._rows(finished, fetched)))
         use = RemoteUse(
             tuple(to_rdflib(key) for key in sorted(refreshed.keys)),
             refreshed.spending,

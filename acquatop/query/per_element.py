@@ -10,7 +10,7 @@ import numpy as np
 from rdflib.term import Identifier
 
 from acquatop.answer.answer import Answer, Counts, Row, Status
-from acquatop.answer.assembly import Assembly, ClosedWindow, Result
+from acquatop.answer.assembly import Assembly, ClosedWindow
 from acquatop.answer.certificate import Certificate
 from acquatop.ingest.capacity import beyond
 from acquatop.ingest.reduce.contract import Part, Reducer
@@ -21,6 +21,7 @@ from acquatop.ingest.solution_columns import number_column
 from acquatop.plan.bound import Bound, BoundQuery
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.exactness import NOT_EXACT, Exactness
+from acquatop.query.formed import formed
 from acquatop.query.schedule.every_position import EveryPosition
 from acquatop.query.shown_rows import RankedSolution, ShownRows
 from acquatop.query.solution_terms import SolutionTerms
@@ -174,7 +175,7 @@ class PerElementEvaluation:
             if has_changed or self._shown is None:
                 self._shown = tuple(self._rows(self._instant(closes)))
             closed = ClosedWindow(window, opens, closes, tick.due_at)
-            result = Result(self._shown, self._bound.plan.projection)
+            result = formed(self._bound.plan, self._shown)
             counts = Counts(unscored=_count_between(self._unscored, opens, closes))
             is_exact = not _count_between(self._inexact, opens, closes)
             certificate = _EXACT if is_exact else NOT_EXACT

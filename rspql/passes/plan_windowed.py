@@ -109,9 +109,10 @@ def _scored_only(
     computed are ordered with all their digits with ``calls``, else as doubles. The selected score
     has SPARQL's own type if that can be computed.
     """
-    assert isinstance(query.form, ast.Select)
     assert query.where is not None
-    computes = [item for item in query.form.projection if isinstance(item, ast.Assignment)]
+    form = query.form
+    items = form.projection if isinstance(form, ast.Select) else ()
+    computes = [item for item in items if isinstance(item, ast.Assignment)]
     grouped = query.group_by or query.having or any(map(_aggregates, (*computes, *query.order)))
     if grouped or ranking.expression is None:
         return query
@@ -136,9 +137,11 @@ def _scored_only(
     # A value that equals itself is neither an error nor NaN.
     has_rank = ast.Binary("=", rank, rank)
     where = ast.Group((inner, *computes, ast.Assignment(rank_of, rank), ast.Filter(has_rank)))
+    if isinstance(form, ast.Select):
+        form = replace(form, projection=tuple(map(ast.Variable, selected(query))))
     return replace(
         query,
-        form=replace(query.form, projection=tuple(map(ast.Variable, selected(query)))),
+        form=form,
         where=where,
         order=(replace(query.order[0], expression=rank), *more, *query.order[1:]),
         values=None,

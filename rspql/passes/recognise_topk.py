@@ -37,8 +37,10 @@ def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagn
     patterns = list(ast.walk(query.where)) if query.where else []
     window = any(isinstance(node, ast.WindowPattern) for node in patterns)
     service = any(isinstance(node, ast.ServicePattern) for node in patterns)
+    if isinstance(query.form, ast.Describe):
+        return _reason("DESCRIBE shows all that the windows say of a resource", query.form)
     if not isinstance(query.form, ast.Select):
-        return _reason("it is not a SELECT query", query.form)
+        return _reason("its results are not ordered and limited", query.form)
     if not window:
         return _reason("it has no WINDOW pattern", query.where or query)
     if not query.order:
@@ -93,7 +95,7 @@ def written_out(
     ``selected``, SELECT (… AS ?x). Returns None if the result would have more than ``LARGEST``
     nodes: each name that is used twice doubles the size.
     """
-    assert isinstance(query.form, ast.Select)
+    items = query.form.projection if isinstance(query.form, ast.Select) and selected else ()
     computed: dict[str, ast.Expression] = {}
     sizes: dict[str, int] = {}
 
@@ -106,7 +108,7 @@ def written_out(
             for node in ast.walk(written)
         )
 
-    for item in (*last_binds(query), *(query.form.projection if selected else ())):
+    for item in (*last_binds(query), *items):
         if isinstance(item, ast.Assignment):
             sizes[item.variable.name] = size_of(item.expression)
             if sizes[item.variable.name] <= LARGEST:

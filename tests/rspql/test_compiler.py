@@ -308,8 +308,10 @@ def test_top_k_queries_that_are_evaluated_window_by_window(reason: str, text: st
 
 
 GENERAL = {
-    "it is not a SELECT query": f"PREFIX : <urn:> ASK FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ "
-    f"{WINDOW} {SERVICE} }}",
+    "its results are not ordered and limited": f"PREFIX : <urn:> ASK FROM NAMED WINDOW :w ON :s "
+    f"[RANGE 9m] {{ {WINDOW} {SERVICE} }}",
+    "DESCRIBE shows all that the windows say of a resource": "PREFIX : <urn:> DESCRIBE ?u "
+    f"FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ {WINDOW} {SERVICE} }} ORDER BY ?m LIMIT 3",
     "it has no WINDOW pattern": query("WINDOW ?w { ?u :m ?m }", order="ORDER BY ?m", select="?m"),
     "it has no ORDER BY": query(order="", limit=""),
     "it has no LIMIT": query(limit=""),

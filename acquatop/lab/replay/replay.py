@@ -207,7 +207,7 @@ def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
         bound,
         # Results are identified by their identities; their displayed terms are not used, nor
         # what orders equal scores.
-        plan=replace(bound.plan, k=setting.k, projection=(), computed=(), finish=None),
+        plan=replace(bound.plan, k=setting.k, projection=(), computed=(), finish=None, form=None),
         stream=replace(bound.stream, keys="driver"),
         service=replace(service, refresh=refresh),
     )

@@ -20,13 +20,14 @@ from acquatop.catalog.graphs import is_static
 from acquatop.instants import instant_text
 from acquatop.query.sparql.engine import Graphs, SparqlEngine
 from acquatop.query.sparql.limited import LimitedRows
-from acquatop.query.sparql.template import construct, variables_of
+from acquatop.query.sparql.template import construct
 from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.total_order import totally_ordered
 from acquatop.query.sparql.zero_length import with_zero_lengths
 from replica.terms import is_blank
 from rspql import ast
 from rspql.ast import rewritten
+from rspql.forms import rows_of
 from rspql.plan import RemotePart, StreamPast
 from rspql.printer import query_text
 
@@ -89,7 +90,7 @@ class Evaluator:
         self._nothing = {
             part.pattern: ast.Values(tuple(map(ast.Variable, part.columns)), ()) for part in remotes
         }
-        select = with_zero_lengths(_as_select(query))
+        select = with_zero_lengths(query if self.form == "ask" else rows_of(query))
         self._limited = None if query.cut is None else LimitedRows(select, self._visible)
         if self._limited is None:
             self._select = totally_ordered(select, self._visible, always=self.form == "select")
@@ -107,7 +108,8 @@ class Evaluator:
             case ast.Ask():
                 return SparqlResult(boolean=bool(solutions))
             case ast.Construct(template):
-                return SparqlResult(triples=construct(template, solutions))
+                texts = ({name: text_of(row[name]) for name in row} for row in solutions)
+                return SparqlResult(triples=construct(template, texts))
             case ast.Describe(targets):
                 return SparqlResult(
                     triples=tuple(self._engine.describe(_resources(targets, solutions)))
@@ -173,27 +175,6 @@ class Evaluator:
             return _Found((), [{}] if results else [])
         names = tuple(variable.value for variable in results.variables)
         return _Found(names, [_solution(names, row) for row in results])
-
-
-def _as_select(query: ast.Query) -> ast.Query:
-    """Return the SELECT that a CONSTRUCT or DESCRIBE is made from; other queries unchanged."""
-    where = query.where or ast.Group(())
-    match query.form:
-        case ast.Construct(template):
-            grouped = _group_variables(query)
-            names = [name for name in variables_of(template) if not grouped or name in grouped]
-            return replace(query, form=ast.Select(tuple(map(ast.Variable, names))), where=where)
-        case ast.Describe(targets):
-            variables = tuple(each for each in targets if isinstance(each, ast.Variable))
-            return replace(query, form=ast.Select(variables, "DISTINCT"), where=where)
-        case _:
-            return query
-
-
-def _group_variables(query: ast.Query) -> set[str]:
-    """Return the variables of GROUP BY: no others can be selected as they are."""
-    keys = (key.variable if isinstance(key, ast.Assignment) else key for key in query.group_by)
-    return {key.name for key in keys if isinstance(key, ast.Variable)}
 
 
 def _answered(answers: Answers, query: ast.Query) -> ast.Query:
