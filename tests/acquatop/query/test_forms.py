@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 from acquatop import Engine, Status
 from acquatop.answer.answer import Answer
-from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundQuery
 from tests.support.markers import THOROUGH
 from tests.support.queries.shaped import NS, ShapedQuery, World
 
