@@ -171,6 +171,9 @@ class Receiver:
 
     def _receive(self, source: LiveSource, writer: LogWriter) -> None:
         while not self._stopping.is_set():
+            if writer.is_long:
+                # Only a segment that another follows can be removed.
+                writer.remember(source.memory())
             if not writer.has_room():
                 self._caught_up.set()
                 self._tell(replace(source.link.status, state=SourceState.FULL, problem=""))
@@ -184,7 +187,7 @@ class Receiver:
                 source.acknowledge()
             elif source.is_caught_up():
                 self._caught_up.set()
-            if writer.is_long or (records is None and source.has_forgotten()):
+            if records is None and source.has_forgotten():
                 writer.remember(source.memory())
 
     def _tell(self, status: SourceStatus | None) -> None:

@@ -111,12 +111,15 @@ class LogReader:
                     yield RecordSpan(first, low, high)
 
     def _found(self, start: Position, segments: Sequence[int]) -> tuple[int, int]:
-        """Return the segment and the byte of a position; the segment may have been removed."""
+        """Return the segment and the byte of a position.
+
+        A segment that ends there is not touched: the writer may remove it at any moment.
+        """
         self._folder.check(start)
-        if start.segment in segments:
-            return start.segment, start.byte
         if start.record in segments:
             return start.record, 0
+        if start.segment in segments:
+            return start.segment, start.byte
         begins = f"it begins with {segments[0]}" if segments else "it is empty"
         raise ConnectorError(
             f"the log in {self._folder.path} has no record {start.record} any more: {begins}\n"

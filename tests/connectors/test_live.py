@@ -13,8 +13,9 @@ import pytest
 from connectors import ConnectorError
 from connectors.live import LEAST_LOG_BYTES, LiveReader, LogOptions, log_options
 from connectors.log.folder import LogFolder
+from connectors.log.writer import LogWriter
 from connectors.read_limits import ReadAllAvailable, ReadMaxRows
-from tests.support.live_sources import Mailbox
+from tests.support.live_sources import SCHEMA, Mailbox, records
 from tests.support.waiting import Offset, offset_at, until
 
 
@@ -114,6 +115,17 @@ def test_a_full_log_receives_nothing_until_something_is_let_go(
             seen = last["record"]
         assert len(mailbox.acknowledged) == 30
         assert sum(file.stat().st_size for file in tmp_path.iterdir()) < LEAST_LOG_BYTES * 5 // 4
+
+
+def test_a_log_that_one_segment_fills_gets_room_too(mailbox: Mailbox, tmp_path: Path) -> None:
+    writer = LogWriter(LogFolder(tmp_path), SCHEMA, LEAST_LOG_BYTES)
+    writer.append(records([bytes(LEAST_LOG_BYTES)]))
+    writer.close()  # killed before it began another one
+    with closing(Closing(mailbox, tmp_path, maxLogBytes=str(LEAST_LOG_BYTES))) as reader:
+        mailbox.put(b"a")
+        end = offset_at(reader, 1, reader.initialOffset())
+        reader.commit(end)
+        assert values(reader, end, offset_at(reader, 2, end)) == [b"a"]
 
 
 def test_available_now_ends_with_what_the_source_has_and_lets_go_of_it(

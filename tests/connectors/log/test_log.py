@@ -137,6 +137,25 @@ def test_what_nobody_needs_is_removed_and_a_full_log_gets_room_by_that(folder: L
     writer.close()
 
 
+def test_a_segment_may_be_removed_while_what_follows_it_is_read(folder: LogFolder) -> None:
+    writer = opened(folder)
+    writer.append(records([b"a"]))
+    start = writer.end
+    writer.remember(b"")
+    writer.append(records([b"b"]))
+    folder.release(start)
+
+    class Removed(LogFolder):
+        def segments(self) -> list[int]:
+            found = super().segments()
+            writer.remove_released()
+            return found
+
+    assert read(Removed(folder.path), start, writer.end) == [(1, b"b")]
+    assert folder.segments() == [1]
+    writer.close()
+
+
 def test_an_empty_log_goes_on_with_its_numbers(folder: LogFolder) -> None:
     writer = opened(folder)
     writer.append(records([b"a"]))
