@@ -54,6 +54,11 @@ class EvaluationSlot:
         """True if the evaluation has begun and has not failed."""
         return self.has_begun and self.error is None
 
+    @property
+    def is_over(self) -> bool:
+        """True if the evaluation has failed, or all its streams have ended: no query can join."""
+        return self.error is not None or (self.has_begun and not len(self.streams))
+
     def add(self, query: RegisteredQuery) -> None:
         """Add a query's handle."""
         self.queries = (*self.queries, query)

@@ -48,7 +48,8 @@ class SlotTable:
     ) -> EvaluationSlot:
         """Give a query its slot, shared with ``others`` that run if possible; return the slot.
 
-        A query that has a slot keeps it. Nobody can release the slot before it has the query.
+        A query that has a slot keeps it. Nobody can release the slot before it has the query. One
+        that is over and not released yet is replaced.
         """
         with self._lock:
             slot = self._slot_of.get(query)
@@ -62,7 +63,8 @@ class SlotTable:
         key = self._key(bound, shared=is_shared)
         if self._state is not None:
             self._state.check(bound.name, key)
-        if key not in self._slots:
+        present = self._slots.get(key)
+        if present is None or present.is_over:
             evaluation = self._open(bound, key, shared=is_shared)
             if self._is_closed:
                 # Its replica was being filled meanwhile.

@@ -190,7 +190,6 @@ class StreamDriver:
     def attach(self, carrier: Carrier) -> None:
         """Note the carrier of the batches, and begin to listen: an idle stream's time goes on."""
         self._carrier = carrier
-        self.stream.retention.attach(carrier)
         self.stream.time.attach()
         if self._live and self.stream.stream.idle_ms is not None:
             self._timer.start(f"acquatop-idle-{self.stream.iri}")

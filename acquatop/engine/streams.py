@@ -107,6 +107,8 @@ class StreamTable:
         carrier = self._runtime.carry(
             operator.stream, driver, until_end=not self._settings.live, resume=resume
         )
+        # A first batch may fill the source's log before anything else is done here.
+        operator.retention.attach(carrier)
         carrier.start()
         driver.attach(carrier)
 

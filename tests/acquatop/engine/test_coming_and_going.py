@@ -13,6 +13,7 @@ import pytest
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine
 from acquatop.engine.evaluation_slot import EvaluationSlot
+from acquatop.engine.handle import RegisteredQuery
 from acquatop.engine.observer import AnswerSeen, Observer, QueryState, Silent
 from acquatop.query.sparql.engine import Graphs
 from acquatop.query.sparql.worker_engine import WorkerEngine
@@ -70,6 +71,26 @@ def test_a_query_that_waits_for_the_start_and_goes_leaves_nothing(events: Path) 
         made.register(QUERY.replace("LIMIT 2", "")).stop()
         assert slots() == before
         assert made.queries == []
+
+
+@pytest.mark.parametrize("limit", [" LIMIT 2", ""])
+def test_a_query_may_be_registered_again_in_the_moment_of_its_end(events: Path, limit: str) -> None:
+    class Again(Silent):
+        def query(self, name: str, state: QueryState) -> None:
+            if state is QueryState.ENDED and not again:
+                again.append(made.register(text, name=name))
+
+    again: list[RegisteredQuery] = []
+    text = QUERY.replace(" LIMIT 2", limit)
+    events.write_bytes(b"".join(Event(at, f"u{at % 3}", at).line() + b"\n" for at in range(1, 20)))
+    catalog = Catalog.parse(
+        catalog_text(start="start_ms = 0"), file=events.parent / "catalog.toml", variables={}
+    )
+    with Engine(catalog, runtime="local", until_end=True, observer=Again()) as made:
+        first = list(made.register(text, name="q"))
+        until(lambda: bool(again))
+        second = list(again[0])
+    assert [each.rows for each in second] == [each.rows for each in first] != []
 
 
 def test_nothing_is_said_of_a_query_after_its_removal(events: Path) -> None:
