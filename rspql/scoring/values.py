@@ -405,6 +405,11 @@ def choice(condition: TypedColumn, then: TypedColumn, otherwise: TypedColumn) ->
     return _either_of(holds, then, otherwise, error)
 
 
+def where(mask: BoolArray, then: TypedColumn, otherwise: TypedColumn) -> TypedColumn:
+    """Return the values of one column where a mask is set, and of another elsewhere."""
+    return _either_of(mask, then, otherwise, _chosen(mask, then.error, otherwise.error))
+
+
 def _either_of(
     holds: BoolArray, then: TypedColumn, otherwise: TypedColumn, error: Mask
 ) -> TypedColumn:

@@ -15,7 +15,7 @@ number NaN is told from it by the column's datatype or, if that is not known, by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -62,6 +62,7 @@ Its third argument has the decimals.
 ConditionFunction = Callable[..., BoolArray]
 
 _Operation = Callable[..., FloatArray]
+_LARGE = 2.0**60
 _NO_DATATYPES: Datatypes = {}
 _NO_RATIOS: Ratios = {}
 
@@ -158,8 +159,48 @@ def needs_types(
 def evaluation(
     expression: ast.Expression, functions: FunctionRegistry, datatypes: Datatypes
 ) -> Callable[..., TypedColumn]:
-    """Return a function from columns to values, errors and types, row by row."""
-    in_ratios = needs_ratios(expression, functions, datatypes)
+    """Return a function from columns to values, errors and types, row by row.
+
+    Rows with numbers whose ratios could leave the range of doubles are computed in doubles.
+    """
+    if not needs_ratios(expression, functions, datatypes):
+        return _evaluation(expression, functions, datatypes, in_ratios=False)
+    in_ratios = _evaluation(expression, functions, datatypes, in_ratios=True)
+    in_doubles = _evaluation(expression, functions, datatypes, in_ratios=False)
+    names = {node.name for node in postorder(expression) if isinstance(node, ast.Variable)}
+
+    def evaluate(
+        columns: Columns, types: TypesOf | None, decimals: Ratios = _NO_RATIOS
+    ) -> TypedColumn:
+        found = in_ratios(columns, types, decimals)
+        wide = _wide(columns, names)
+        return found if wide is None else values.where(wide, in_doubles(columns, types), found)
+
+    return evaluate
+
+
+def _wide(columns: Columns, names: Collection[str]) -> BoolArray | None:
+    """Return a mask of the rows with a number that is very large or small; None if there is none.
+
+    Products and quotients of some fifteen others stay within the doubles.
+    """
+    wide: BoolArray | None = None
+    for name in names:
+        size = np.abs(columns[name])
+        large, small = size > _LARGE, size < 1 / _LARGE
+        small &= size > 0
+        if large.any() or small.any():
+            wide = large | small if wide is None else wide | large | small
+    return wide
+
+
+def _evaluation(
+    expression: ast.Expression,
+    functions: FunctionRegistry,
+    datatypes: Datatypes,
+    *,
+    in_ratios: bool,
+) -> Callable[..., TypedColumn]:
     if in_ratios:
         expression = in_operators(expression, functions)
     # A program for a stack machine: running it takes no recursion, however deep the expression is.

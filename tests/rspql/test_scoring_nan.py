@@ -53,6 +53,13 @@ def test_nan_is_a_value_and_an_error_is_none() -> None:
     assert vectorise(call("if", X, number(1), number(2)))(columns).tolist()[0] == 2.0
 
 
+def test_ratios_that_doubles_do_not_hold_are_computed_in_doubles() -> None:
+    """The sum of x / y and z is (x + z · y) / y, which would be infinite."""
+    score = binary("+", X, binary("/", Y, Y))
+    columns = {"x": np.array([1e101, 2.0]), "y": np.array([1e300, 4.0])}
+    assert vectorise(score)(columns).tolist() == [1e101, 3.0]
+
+
 @settings(max_examples=600)
 @given(scores(), st.lists(ODD | st.floats(-9, 9), min_size=1, max_size=6), ODD, st.booleans())
 def test_bounds_hold_every_score_also_of_nan_and_infinity(
