@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -22,8 +22,11 @@ class PastValues:
     the value before the others. Memory is O(keys + changes within that time).
 
     >>> past = PastValues(("f",), longest=10.0)
-    >>> for time, value in ((0.0, "5"), (4.0, "7"), (9.0, "7")):
+    >>> [
     ...     past.note("<urn:a>", time, (value,))
+    ...     for time, value in ((0.0, "5"), (4.0, "7"), (9.0, "7"))
+    ... ]
+    [True, True, False]
     >>> past.at("<urn:a>", 3.0), past.at("<urn:a>", 9.0), past.at("<urn:a>", -1.0)
     (('5',), ('7',), None)
     """
@@ -38,13 +41,21 @@ class PastValues:
         """Return the number of changes held."""
         return sum(map(len, self._times.values()))
 
-    def note(self, key: str, time: float, terms: Terms) -> None:
-        """Note a look at a key; one that is not newer than the newest says nothing."""
+    def __contains__(self, key: str) -> bool:
+        """Return True if anything is known of a key."""
+        return key in self._times
+
+    def note(self, key: str, time: float, terms: Terms) -> bool:
+        """Note a look at a key; return True if it tells a change.
+
+        One that is not newer than the newest says nothing.
+        """
         times, known = self._times.setdefault(key, []), self._terms.setdefault(key, [])
         if times and (time <= times[-1] or known[-1] == terms):
-            return
+            return False
         times.append(time)
         known.append(terms)
+        return True
 
     def at(self, key: str, time: float) -> Terms | None:
         """Return the values at the last look up to a time; None if there was none."""
@@ -57,6 +68,11 @@ class PastValues:
             kept = bisect_right(self._times.get(key, ()), now - self.longest) - 1
             if kept > 0:
                 del self._times[key][:kept], self._terms[key][:kept]
+
+    def changes(self) -> Iterator[tuple[str, float]]:
+        """Yield each change that is held: its key and its time, a key's in their order."""
+        for key, times in self._times.items():
+            yield from ((key, time) for time in times)
 
     def keys(self) -> Iterable[str]:
         """Return the keys whose values are known."""

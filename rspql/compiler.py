@@ -99,7 +99,7 @@ def analyse(
         plan = windowed
         if ranking is not None:
             try:
-                _check_history(past, ranking)
+                _check_history(of_stream, ranking)
                 plan = plan_incremental(ranked, sources, ranking, windowed, functions, found)
                 calls = ExactCalls(functions)
                 alike = filters_in_digits(normal, sources, functions, calls)
@@ -163,7 +163,7 @@ def _makes_something_of_rows(query: ast.Query) -> bool:
 
 
 def _check_history(past: Collection[PastValue], ranking: Ranking) -> None:
-    """Raise if a query looks back: values that change by time alone are no arrivals."""
+    """Raise if a query looks back at its stream: such values change by time alone."""
     for node in ast.walk(ranking.expression) if ranking.expression else ():
         if isinstance(node, ast.Call) and node.function == ast.Iri(AGE_DECAY):
             raise NotIncremental("its score decays as time passes", node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rspql.compiler import Analysis
@@ -12,6 +12,7 @@ from rspql.plan import (
     AnyWindow,
     CountWindow,
     Finish,
+    PastValue,
     RemotePart,
     Score,
     TopKPlan,
@@ -134,9 +135,11 @@ def _aggregate(aggregate: Aggregation) -> Document:
 def _asked(plan: TopKPlan, known: Mapping[str, Document]) -> list[Document]:
     """Return the services that a plan asks, with the variable by which each is asked."""
     if plan.join is not None:
-        several = [(each.iri, each.pattern.group, [each.key]) for each in plan.join.services]
+        several = [
+            (each.iri, each.pattern.group, [each.key], each.past) for each in plan.join.services
+        ]
     elif plan.service is not None:
-        several = [(plan.service.iri, plan.service.group, list(plan.join_variables))]
+        several = [(plan.service.iri, plan.service.group, list(plan.join_variables), ())]
     else:
         several = []
     return [
@@ -146,9 +149,14 @@ def _asked(plan: TopKPlan, known: Mapping[str, Document]) -> list[Document]:
             "join": keys,
             "solutions_per_key": (known.get(iri.value) or {}).get("solutions", "many"),
             "replica": known.get(iri.value),
+            **({"looks_back": _looks_back(past)} if past else {}),
         }
-        for iri, group, keys in several
+        for iri, group, keys, past in several
     ]
+
+
+def _looks_back(past: Iterable[PastValue]) -> list[Document]:
+    return [{"variable": each.variable, "ms": each.back_ms, "as": each.name} for each in past]
 
 
 def _score(analysis: Analysis) -> Document | None:
@@ -230,9 +238,7 @@ def _remote(part: RemotePart, known: Mapping[str, Document]) -> Document:
         "join": [] if part.key is None else [part.key],
         "solutions_per_key": "many",
         "replica": known.get(part.iri.value),
-        "looks_back": [
-            {"variable": each.variable, "ms": each.back_ms, "as": each.name} for each in part.past
-        ],
+        "looks_back": _looks_back(part.past),
     }
 
 

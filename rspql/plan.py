@@ -197,6 +197,12 @@ class JoinedService:
     variables: tuple[str, ...]
     key: str
     giver: int | None
+    past: tuple[PastValue, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The variables that its replica binds: the remote's, and their past values."""
+        return (*self.variables, *(each.name for each in self.past))
 
 
 @dataclass(frozen=True)
@@ -211,6 +217,11 @@ class Join:
     group: Group
     services: tuple[JoinedService, ...]
     outputs: tuple[str, ...]
+
+    @property
+    def looks_back(self) -> bool:
+        """True if past values of a remote are among the outputs."""
+        return any(each.past for each in self.services)
 
 
 ComputedKind = Literal["rank", "rest", "value", "holds"]

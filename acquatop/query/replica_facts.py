@@ -11,7 +11,7 @@ from acquatop.answer.answer import Status
 from acquatop.answer.certificate import Certificate
 from acquatop.answer.estimate import CERTAIN, Estimate
 from acquatop.answer.expected_quality import QualityEstimator
-from acquatop.query.certify import certify, certify_alone
+from acquatop.query.certify import certify, certify_alone, certify_past
 from acquatop.query.joined_top import ALL, JoinedTop, joined_top, solutions_of, with_terms
 from acquatop.query.ranking import TopKOperator
 from acquatop.refresh.join_refresh import JoinedReplicas
@@ -122,7 +122,11 @@ class ReplicaFacts:
 
     def certify(self, window: int, top: Top, refreshed: Refreshed) -> Certificate:
         """Return the certificate of an answer, after a refresh."""
-        return certify(self._operator, window, top, refreshed.fetched, refreshed.ambiguous)
+        found = certify(self._operator, window, top, refreshed.fetched, refreshed.ambiguous)
+        replicas = self._maintainer
+        if isinstance(replicas, JoinedReplicas) and replicas.join.looks_back:
+            return certify_past(found, self._operator, window, top, replicas.store)
+        return found
 
     def expect(self, window: int, top: Top, status: Status) -> Estimate | None:
         """Return the expected quality of an answer: an exact one is certain to be right."""

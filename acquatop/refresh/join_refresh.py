@@ -30,6 +30,9 @@ from replica.rankers.contract import Outlook, no_outlook
 from replica.store import SolutionStore
 from rspql.plan import Join
 
+_PAST = "past"
+"""Name of the past values' part in snapshots."""
+
 
 class JoinedReplicas:
     """Replicas of several services, and the view of what they know together."""
@@ -209,8 +212,11 @@ class JoinRefresh:
     ) -> Refreshed:
         """Bring the view up to date, and return what all services have said together."""
         fetched = [each.fetched for each in refreshed]
+        news = [each.changed for each in refreshed]
+        moved = self._view.look_back(self._replicas.now(), news)
         self._view.rows([key for each in needs for key in each.wanted.unknown])
-        changed = self._view.update(fetched, [each.changed for each in refreshed])
+        others = [(*keys, *of_past) for keys, of_past in zip(news, moved, strict=True)]
+        changed = self._view.update(fetched, others)
         rejected: Counter[str] = Counter()
         for each in refreshed:
             rejected.update(each.rejected)
@@ -228,6 +234,8 @@ class JoinRefresh:
     def snapshot(self) -> dict[str, bytes]:
         """Return the replicas with their histories, the orders' state, and the view's."""
         parts = {"view": self._view.snapshot()}
+        if self._replicas.join.looks_back:
+            parts[_PAST] = self._view.history_snapshot()
         for at, (flow, proposer) in enumerate(zip(self._flows, self._proposers, strict=True)):
             parts[f"part{at}"] = pack_parts({**flow.snapshot(), "proposer": proposer.snapshot()})
         return {"refresher": pack_parts(parts)}
@@ -239,6 +247,8 @@ class JoinRefresh:
             part = unpack_parts(inner[f"part{at}"])
             flow.resume(part)
             proposer.resume(part["proposer"])
+        if self._replicas.join.looks_back:
+            self._view.resume_history(inner[_PAST])
         self._view.resume(inner["view"])
 
 

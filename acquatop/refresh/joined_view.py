@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from acquatop.refresh.local_join import LocalJoin
+from acquatop.refresh.remote_past import RemotePast, past_of
 from acquatop.topk.contract import IntArray
+from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.store import RunStore, Solution, SolutionStore
 from rspql.plan import Join
 
@@ -37,6 +41,11 @@ class JoinedView(RunStore):
         self._join = join
         self._stores = stores
         self._engine = LocalJoin(join)
+        self._past = [
+            past_of(each.past, store) for each, store in zip(join.services, stores, strict=True)
+        ]
+        self._now = -math.inf
+        """Time that past values are looked back from."""
         self._is_chained = any(each.giver is not None for each in join.services)
         self._needs: dict[str, Needs] = {}
         self._new: set[str] = set()
@@ -88,6 +97,44 @@ class JoinedView(RunStore):
         told = self._join_again(sorted(again)) | self._new
         self._new.clear()
         return told
+
+    # Past values ----------------------------------------------------------------------------------
+
+    def look_back(self, now: float, changed: Sequence[Iterable[str]]) -> list[set[str]]:
+        """Note what has changed, by service, and go on in time.
+
+        Return the keys that have other past values now, by service. Let them be joined again.
+        """
+        self._now = now
+        moved: list[set[str]] = []
+        for past, dependents, keys in zip(self._past, self._dependents, changed, strict=True):
+            if past is not None:
+                past.note([key for key in keys if key in dependents])
+            moved.append(set() if past is None else past.go_to(now))
+        return moved
+
+    def without_past(self) -> frozenset[str]:
+        """Return the known tuples with results whose past values may be unknown."""
+        found: set[str] = set()
+        for store, past, dependents in zip(self._stores, self._past, self._dependents, strict=True):
+            lacking = [] if past is None else [key for key in past.lacking() if key in dependents]
+            present = store.present(store.rows(lacking)).tolist()
+            for key, has_some in zip(lacking, present, strict=True):
+                found.update(dependents[key] if has_some else ())
+        return frozenset(found)
+
+    def history_snapshot(self) -> bytes:
+        """Return the past values, and the time that they are looked back from."""
+        parts = {f"past{at}": each.snapshot() for at, each in enumerate(self._past) if each}
+        return pack_parts({"now": json.dumps(self._now).encode(), **parts})
+
+    def resume_history(self, snapshot: bytes) -> None:
+        """Restore the past values; the results themselves are restored after them."""
+        parts = unpack_parts(snapshot)
+        self._now = json.loads(parts["now"])
+        for at, each in enumerate(self._past):
+            if each is not None:
+                each.resume(parts[f"past{at}"])
 
     def wholly(self, fetched: Sequence[frozenset[str]]) -> frozenset[str]:
         """Return the tuples of which every key that they depend on was fetched, by service."""
@@ -158,15 +205,21 @@ class JoinedView(RunStore):
     def _known(
         self, tuples: Mapping[str, tuple[Sequence[str], Needs]]
     ) -> list[dict[str, Sequence[Solution]]]:
-        return [
-            {
-                base: store.solutions(base)
-                for base in dict.fromkeys(
-                    each for _, needs in tuples.values() for each in needs[at]
-                )
-            }
-            for at, store in enumerate(self._stores)
-        ]
+        known: list[dict[str, Sequence[Solution]]] = []
+        for at, (store, past) in enumerate(zip(self._stores, self._past, strict=True)):
+            keys = dict.fromkeys(each for _, needs in tuples.values() for each in needs[at])
+            if past is not None:
+                past.note(keys)
+            known.append({key: self._solutions(store, past, key) for key in keys})
+        return known
+
+    def _solutions(
+        self, store: SolutionStore, past: RemotePast | None, key: str
+    ) -> Sequence[Solution]:
+        """Return a key's solutions, with the values that it had before."""
+        solutions = store.solutions(key)
+        before = {} if past is None else past.before(key, self._now)
+        return [{**each, **before} for each in solutions] if before else solutions
 
     def _by_time(self, tuples: Mapping[str, tuple[Sequence[str], Needs]]) -> dict[float, list[str]]:
         """Return tuples by the oldest fetch of a key that they depend on."""

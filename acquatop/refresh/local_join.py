@@ -44,7 +44,7 @@ class LocalJoin:
             return ast.ServicePattern(place, ast.Group(()))
 
         self._text = inside_text(ast.rewritten(join.group, mark))
-        said = {name for each in join.services for name in each.variables}
+        said = {name for each in join.services for name in each.columns}
         self._computed = [name for name in join.outputs if name not in said]
         rows = " ".join(f"?{_row(place)}" for place in range(len(self._parts)))
         computed = " ".join(f"?{name}" for name in self._computed)
@@ -104,7 +104,7 @@ class LocalJoin:
         def values(found: re.Match[str]) -> str:
             place = int(found[1])
             part = self._parts[place]
-            return _values(_row(place), self._join.services[part].variables, rows[part])
+            return _values(_row(place), self._join.services[part].columns, rows[part])
 
         inside = _PLACE.sub(values, self._text)
         return f"{self._select} WHERE {{ VALUES (?{_AT} {inputs}) {{ {said} }} {inside}\n}}"

@@ -10,9 +10,9 @@ from acquatop.ingest.terms import to_ast
 from acquatop.refresh.flow import KeyRequest, ReplicaFlow
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.proposers import Proposed
+from acquatop.refresh.remote_past import past_of
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
 from replica.maintainer import Maintainer
-from replica.past_values import PastValues
 from replica.store import Solution, SolutionStore
 from rspql.ast import Group, Iri, Literal, ServicePattern, TriplePattern, Values, Variable, walk
 from rspql.plan import RemotePart
@@ -38,7 +38,7 @@ class ReplicaJoin:
         self.flow = ReplicaFlow(maintainer, order)
         self._store = maintainer.store
         self._rows: dict[str, tuple[Row, ...]] = {}
-        self._history = _history_of(part)
+        self._past = past_of(part.past, self._store)
 
     def request(self, keys: Sequence[str], results: Sequence[str]) -> KeyRequest:
         """Return the request for keys that are needed now.
@@ -104,54 +104,35 @@ class ReplicaJoin:
     @property
     def looks_back(self) -> bool:
         """True if the query needs values that the remote had before."""
-        return self._history is not None
+        return self._past is not None
 
     def note_looks(self, keys: Iterable[str]) -> None:
         """Note the replica's values of keys in their history, if the query looks back."""
-        if self._history is None:
+        if self._past is None:
             return
-        known = [key for key in keys if key in self._store]
-        times = self._store.fetched_at(self._store.rows(known)).tolist()
-        for key, time in zip(known, times, strict=True):
-            self._history.note(key, time, self._single(key))
-        self._history.forget(known, self.flow.maintainer.now())
+        self._past.note(keys)
+        self._past.go_to(self.flow.maintainer.now())
         if self.flow.evicts:
-            self._history.keep_only(self._store.__contains__)
+            self._past.keep_held()
 
     def without_past(self, keys: Iterable[str]) -> int:
         """Return the number of known keys of which no value of the time looked back to is known."""
-        if self._history is None:
-            return 0
-        since = self.flow.maintainer.now() - self._history.longest
-        known = (key for key in keys if self._store.solutions(key))
-        return sum(self._history.at(key, since) is None for key in known)
-
-    def _single(self, key: str) -> tuple[str, ...]:
-        """Return a key's values, empty where it has none or several."""
-        assert self._history is not None
-        solutions = self._store.solutions(key)
-        found = []
-        for name in self._history.variables:
-            values = {each[name] for each in solutions if name in each}
-            found.append(values.pop() if len(values) == 1 else "")
-        return tuple(found)
+        lacking = set() if self._past is None else set(self._past.lacking())
+        return sum(key in lacking and bool(self._store.solutions(key)) for key in keys)
 
     def _before(self, key: str, now: float) -> Row:
-        if self._history is None:
+        if self._past is None:
             return ()
-        places = {name: at for at, name in enumerate(self._history.variables)}
-        found: list[Iri | Literal | None] = []
-        for each in self.part.past:
-            terms = self._history.at(key, now - each.back_ms / 1000)
-            text = "" if terms is None else terms[places[each.variable]]
-            found.append(to_ast(text) if text else None)
-        return tuple(found)
+        before = self._past.before(key, now)
+        return tuple(
+            to_ast(before[each.name]) if each.name in before else None for each in self.part.past
+        )
 
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
         """Return the whole state, with the replica."""
-        past = {} if self._history is None else {_PAST: self._history.snapshot()}
+        past = {} if self._past is None else {_PAST: self._past.snapshot()}
         return pack_parts({**self.flow.snapshot(), **past})
 
     def resume(self, snapshot: bytes) -> None:
@@ -159,8 +140,8 @@ class ReplicaJoin:
         with reading():
             parts = unpack_parts(snapshot)
             self.flow.resume(parts)
-            if self._history is not None:
-                self._history.resume(parts[_PAST])
+            if self._past is not None:
+                self._past.resume(parts[_PAST])
         self._rows.clear()
 
     def _rows_of(self, key: str) -> tuple[Row, ...]:
@@ -171,13 +152,6 @@ class ReplicaJoin:
         return tuple(
             to_ast(solution[name]) if name in solution else None for name in self.part.variables
         )
-
-
-def _history_of(part: RemotePart) -> PastValues | None:
-    if not part.past:
-        return None
-    variables = tuple(dict.fromkeys(each.variable for each in part.past))
-    return PastValues(variables, max(each.back_ms for each in part.past) / 1000)
 
 
 def is_bound_from_the_start(key: str, group: Group) -> bool:

@@ -8,7 +8,7 @@ engine joins what the replicas know. The rest of the plan sees one service with 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rspql import ast
@@ -18,7 +18,7 @@ from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, expander
 from rspql.passes.push_filters import conjuncts
 from rspql.passes.recognise_topk import Ranking, last_binds, written_out
-from rspql.plan import Join
+from rspql.plan import Join, PastValue
 from rspql.scope import Names, selected, used_in, visible
 from rspql.scoring import FunctionRegistry, with_ordered_nan
 
@@ -51,11 +51,13 @@ def join_services(
     stream: Names,
     functions: FunctionRegistry,
     is_numeric: IsNumeric,
+    past: Mapping[ast.ServicePattern, tuple[PastValue, ...]],
 ) -> JoinedServices:
     """Return a query with the remotes' side in one SERVICE pattern.
 
-    ``element`` is the stream's part of the query, ``stream`` the variables that it binds. Raises
-    :class:`NotIncremental` if the rest has patterns that no remote answers by keys.
+    ``element`` is the stream's part of the query, ``stream`` the variables that it binds. ``past``
+    are the past values that replicas bind, by the SERVICE pattern. Raises :class:`NotIncremental`
+    if the rest has patterns that no remote answers by keys.
     """
     assert query.where is not None
     _check_order(query.where.elements, element)
@@ -71,11 +73,15 @@ def join_services(
     group = ast.rewritten(inside, expander(functions))
     group = ast.rewritten(group, _ordered, opaque=lambda each: isinstance(each, ast.ServicePattern))
     plain = {each.pattern: ast.rewritten(each.pattern, expander(functions)) for each in services}
+    before = {each.name: None for service in services for each in past.get(service.pattern, ())}
     join = Join(
         inputs,
         group,
-        tuple(replace(each, pattern=plain[each.pattern]) for each in services),
-        tuple(name for name in visible(inside) if name not in inputs),
+        tuple(
+            replace(each, pattern=plain[each.pattern], past=past.get(each.pattern, ()))
+            for each in services
+        ),
+        tuple(name for name in {**visible(inside), **before} if name not in inputs),
     )
     service = ast.ServicePattern(JOINED, inside, span=splitter.inside[0].span)
     where = replace(query.where, elements=(element, service, *splitter.outside))

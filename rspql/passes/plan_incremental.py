@@ -42,12 +42,13 @@ def plan_incremental(
     """
     mistakes: list[Diagnostic] = []
     try:
+        _check_past(sources)
         plan = _with_one_service(query, sources, ranking, windowed, functions, mistakes)
     except NotIncremental as refusal:
         mistakes.clear()
         stars = replace(sources, records=sources.records | {JOINED.value})
         try:
-            joined = _joined(query, ranking, functions, refusal)
+            joined = _joined(query, sources, ranking, functions, refusal)
             plan = _with_one_service(
                 joined.query, stars, joined.ranking, windowed, functions, mistakes, joined.join
             )
@@ -57,8 +58,19 @@ def plan_incremental(
     return plan
 
 
+def _check_past(sources: Sources) -> None:
+    """Raise if past values of a remote are needed: they are joined here."""
+    for part in sources.remotes:
+        for each in part.past:
+            raise JoinsMore(f"it looks back at ?{each.variable}", part.pattern)
+
+
 def _joined(
-    query: ast.Query, ranking: Ranking, functions: FunctionRegistry, refusal: NotIncremental
+    query: ast.Query,
+    sources: Sources,
+    ranking: Ranking,
+    functions: FunctionRegistry,
+    refusal: NotIncremental,
 ) -> JoinedServices:
     """Return a query whose remotes' side is joined here, if it was refused as it is.
 
@@ -87,7 +99,8 @@ def _joined(
             return False
         return True
 
-    return join_services(query, ranking, windows[0], part.bound, functions, is_numeric)
+    past = {part.pattern: part.past for part in sources.remotes}
+    return join_services(query, ranking, windows[0], part.bound, functions, is_numeric, past)
 
 
 def _with_one_service(
@@ -106,7 +119,8 @@ def _with_one_service(
     if part.group is not None and ranking.expression is not None:
         ranking = replace(ranking, expression=with_binds(ranking.expression, part.group))
     _check_scopes(query, element, part)
-    remote = visible(service.group) if service else {}
+    outputs = dict.fromkeys(join.outputs) if join else {}
+    remote = {**visible(service.group), **outputs} if service else {}
     inputs = join.inputs if join else tuple(name for name in part.bound if name in remote)
     if service and not join:
         _check_join(inputs, service, part)
@@ -128,7 +142,7 @@ def _with_one_service(
         stream_variables=tuple(part.solved),
         stream_filters=pushed.stream,
         aggregate=part.aggregate,
-        service=_asked(service, pushed.remote, functions) if service else None,
+        service=_asked(service, remote, pushed.remote, functions) if service else None,
         join_variables=inputs,
         score=score,
         k=ranking.k,
@@ -267,10 +281,13 @@ def _plain(expression: ast.Expression, functions: FunctionRegistry) -> ast.Expre
 
 
 def _asked(
-    pattern: ast.ServicePattern, filters: tuple[ast.Expression, ...], functions: FunctionRegistry
+    pattern: ast.ServicePattern,
+    variables: Names,
+    filters: tuple[ast.Expression, ...],
+    functions: FunctionRegistry,
 ) -> PlannedService:
     """Return the request to a remote: the pattern, and the filters that it can decide alone."""
     assert isinstance(pattern.service, ast.Iri), "split_sources lets only IRIs pass"
     own = ast.rewritten(pattern.group, expander(functions)).elements
     inner = own + tuple(ast.Filter(_plain(each, functions)) for each in filters)
-    return PlannedService(pattern.service, ast.Group(inner), tuple(visible(pattern.group)))
+    return PlannedService(pattern.service, ast.Group(inner), tuple(variables))

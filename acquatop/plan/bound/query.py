@@ -59,9 +59,9 @@ class BoundQuery:
 
         The catalog says whether the windows' content is kept because a remote's values change.
         Without a remote nothing but a newer arrival changes a score, and uncertain answers would
-        save nothing.
+        save nothing. What looks back changes with time alone.
         """
-        exact = self.service is None or self.service.refresh.refill
+        exact = self.service is None or self.service.refresh.refill or self.looks_back
         workload = Workload(
             (TopKRequest(self.windows, self.plan.k + self.plan.offset),),
             changes=self.service is not None,
@@ -70,6 +70,11 @@ class BoundQuery:
             may_approximate=not exact,
         )
         return choose(workload, available=(Strategy.EACH, Strategy.REFILLED))
+
+    @property
+    def looks_back(self) -> bool:
+        """True if past values of a remote are joined."""
+        return self.plan.join is not None and self.plan.join.looks_back
 
     @property
     def refills(self) -> bool:

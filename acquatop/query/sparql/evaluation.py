@@ -35,6 +35,7 @@ from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.refresh.flow import order_of
 from acquatop.refresh.order import RefreshOrder
+from acquatop.refresh.remote_past import PAST_SEEN
 from acquatop.refresh.service_join import ReplicaJoin
 from acquatop.refresh.service_refresh import RefreshResult, ServiceRefresh
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
@@ -324,8 +325,7 @@ class SparqlEvaluation:
         if reasons:
             return Certificate(Status.APPROXIMATE, "; ".join(reasons))
         if refresh.looks_back:
-            said = "past values are those last seen: the remote may have had others in between"
-            return Certificate(Status.CERTIFIED, said)
+            return Certificate(Status.CERTIFIED, PAST_SEEN)
         return Certificate(Status.CERTIFIED if refresh.is_stale else Status.EXACT)
 
     def _note_results(self, result: Found) -> None:
