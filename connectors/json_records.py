@@ -45,7 +45,7 @@ class Needed(NamedTuple):
                 type_,
                 is_name=name in self.names,
                 lists=name in self.lists,
-                is_exact=self.likely.get(name) == EXACT,
+                is_exact=self.likely.get(name) != pa.float64(),
             )
             for name, type_ in self.fields.items()
         }
@@ -175,9 +175,18 @@ def _parse_at_once(text: pa.StringArray, fields: Fields) -> pa.Table:
         raise pa.ArrowInvalid("a number has more digits than the type")
     columns = {name: _at(table.combine_chunks(), path_of(name)) for name in fields}
     for name, type_ in fields.items():
-        if type_ == pa.float64() and not pc.all(pc.is_finite(columns[name]), min_count=0).as_py():
-            raise pa.ArrowInvalid("a number is not finite")
+        if type_ == pa.float64():
+            _check_doubles(columns[name])
     return pa.table(columns)
+
+
+def _check_doubles(column: pa.Array) -> None:
+    """Raise ArrowInvalid for numbers that are not finite, and for -0: written so, it is whole."""
+    if not pc.all(pc.is_finite(column), min_count=0).as_py():
+        raise pa.ArrowInvalid("a number is not finite")
+    numbers = column.to_numpy(zero_copy_only=False)
+    if bool((np.signbit(numbers) & (numbers == 0)).any()):
+        raise pa.ArrowInvalid("a number may be a whole one")
 
 
 def _schema_of(fields: Fields) -> pa.Schema:

@@ -6,7 +6,7 @@ share its predicate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -93,12 +93,19 @@ class FieldMapping(RecordColumns):
                 yield each.field, (DATATYPES[each.datatype], each.template is not None)
             elif each.constant is None:
                 yield each.field, (SCALAR, False)
-                if (language := each.objects.language_field) is not None:
-                    yield language, (SCALAR, False)
+        for language in self._languages:
+            yield language, (SCALAR, False)
         if self.subject.field:
             yield self.subject.field, (pa.string(), True)
         if self.time != ARRIVAL:
             yield self.time, (TIMES[self.time_as], False)
+
+    @property
+    def _languages(self) -> Sequence[str]:
+        """The fields that have languages of others."""
+        terms = (each for each in self.properties.values() if isinstance(each, TermProperty))
+        fields = (each.objects.language_field for each in terms)
+        return [each for each in fields if each is not None]
 
     @property
     def names(self) -> frozenset[str]:
@@ -111,17 +118,32 @@ class FieldMapping(RecordColumns):
     @property
     def lists(self) -> frozenset[str]:
         """The fields that may be lists: those of properties alone."""
-        single = {self.subject.field, self.time}
+        single = {self.subject.field, self.time, *self._languages}
         fields = {each.field for each in self.properties.values()}
         return frozenset(fields - single)
 
     def likely(self, name: str) -> pa.DataType:
-        """Return the type that most values of a field of several uses or datatypes have."""
+        """Return the type that most values of a field of several uses or datatypes have.
+
+        In that type ``5`` and ``5.0`` are only the same if all uses take them for the same.
+        """
+        types = list(self._types_of(name))
+        if all(each == pa.float64() for each in types):
+            return pa.float64()
+        if all(each in (EXACT, pa.float64()) for each in types):
+            return EXACT
+        if any(each in (EXACT, pa.int64(), pa.float64()) for each in types):
+            return pa.int64()
+        return types[0]
+
+    def _types_of(self, name: str) -> Iterator[pa.DataType]:
+        """Yield the type of JSON that each use of a field wants most."""
         for each in self.properties.values():
             if isinstance(each, TermProperty) and each.field == name and each.constant is None:
-                return in_json(each.objects.kinds[0])
-        types = {type_ for field, (type_, _) in self._uses() if field == name}
-        return next((each for each in (pa.int64(), pa.float64()) if each in types), pa.string())
+                yield in_json(each.objects.kinds[0])
+        yield from (pa.string() for each in self._languages if each == name)
+        uses = (type_ for field, (type_, _) in self._uses() if field == name)
+        yield from (each for each in uses if each != SCALAR)
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of a source's rows."""

@@ -122,6 +122,12 @@ class AnyTerm:
 
 
 _IRI = r'<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|\\^`]*>'
+_CODE_UNIT = "(?:[0-9A-CE-Fa-ce-f][0-9A-Fa-f]{3}|[Dd][0-7][0-9A-Fa-f]{2})"
+_ESCAPED = (
+    rf'^"(?:[^"\\]|\\[tbnrf"\'\\]|\\u{_CODE_UNIT}|\\U0000{_CODE_UNIT}'
+    r'|\\U00(?:0[1-9A-Fa-f]|10)[0-9A-Fa-f]{4})*"'
+)
+"""Beginning of a literal all of whose escapes stand for characters."""
 _TERM = rf'^(?:{_IRI}|"(?:[^"\\\n\r]|\\[tbnrf"\'\\])*"(?:@{LANGUAGE_TAG}|\^\^{_IRI})?)$'
 
 
@@ -237,9 +243,12 @@ def _matching(terms: pa.StringArray, pattern: str) -> pa.StringArray:
 
 
 def _in_usual_form(terms: pa.StringArray) -> pa.StringArray:
-    """Return terms with only the necessary escapes, and plain texts without their datatype."""
+    """Return terms with only the necessary escapes, and plain texts without their datatype.
+
+    Terms with invalid escapes stay as they are.
+    """
     terms = pc.replace_substring_regex(terms, rf'"\^\^<{re.escape(_STRING)}>$', '"')
-    escaped = pc.and_(pc.starts_with(terms, '"'), pc.match_substring(terms, "\\"))
+    escaped = pc.and_(pc.match_substring(terms, "\\"), pc.match_substring_regex(terms, _ESCAPED))
     escaped = pc.fill_null(escaped, False)
     if not pc.any(escaped, min_count=0).as_py():
         return terms

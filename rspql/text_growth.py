@@ -1,4 +1,4 @@
-"""Growth of texts: how long the result of an expression can be."""
+"""Growth of texts: how long the result of an expression can be, and the texts on the way to it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 from rspql import ast
 
@@ -20,9 +21,20 @@ class TextGrowth:
     def __add__(self, other: TextGrowth) -> TextGrowth:
         return TextGrowth(self.fixed + other.fixed, self.factor + other.factor)
 
+    def __or__(self, other: TextGrowth) -> TextGrowth:
+        """Return the bound of either of two texts."""
+        return TextGrowth(max(self.fixed, other.fixed), max(self.factor, other.factor))
+
     def times(self, number: float) -> TextGrowth:
         """Return the bound of a text so many times as long."""
         return TextGrowth(self.fixed * number, self.factor * number)
+
+
+class Grown(NamedTuple):
+    """Bounds of a value's text, and of the longest text that is made on the way to it."""
+
+    value: TextGrowth
+    longest: TextGrowth
 
 
 _UNBOUNDED = TextGrowth(math.inf, math.inf)
@@ -37,28 +49,35 @@ _OF_FIXED_LENGTH = frozenset(
 )
 
 
-def growth_of(expression: ast.Node, known: Mapping[str, TextGrowth]) -> TextGrowth:
-    """Return the bound of a value's text; ``known`` are those of variables that are computed.
+def growth_of(expression: ast.Node, known: Mapping[str, TextGrowth]) -> Grown:
+    """Return the bounds of an expression; ``known`` are those of variables that are computed.
 
     >>> name = ast.Variable("name")
-    >>> growth_of(ast.Call("concat", (name, name)), {}).factor
+    >>> growth_of(ast.Call("concat", (name, name)), {}).value.factor
     2.0
-    >>> growth_of(ast.Call("replace", (name, name, name)), {}).factor
-    inf
+    >>> growth_of(ast.Call("strlen", (ast.Call("replace", (name, name, name)),)), {})
+    Grown(value=TextGrowth(fixed=100.0, factor=0.0), longest=TextGrowth(fixed=inf, factor=inf))
     """
     match expression:
         case ast.Variable(name):
-            return known.get(name, TextGrowth(0.0, 1.0))
+            return _alone(known.get(name, TextGrowth(0.0, 1.0)))
         case ast.Literal(lexical):
-            return TextGrowth(float(len(lexical.encode())), 0.0)
+            return _alone(TextGrowth(float(len(lexical.encode())), 0.0))
         case ast.Iri(value):
-            return TextGrowth(float(len(value.encode())), 0.0)
-        case ast.Call(function, arguments, _, base):
-            return _of_call(
-                function, [growth_of(each, known) for each in arguments], len(base or "")
-            )
-        case _:
-            return _SHORT
+            return _alone(TextGrowth(float(len(value.encode())), 0.0))
+    parts: list[Grown]
+    if isinstance(expression, ast.Call):
+        parts = [growth_of(each, known) for each in expression.arguments]
+        base = len(expression.base or "")
+        grown = _of_call(expression.function, [each.value for each in parts], base)
+    else:
+        parts = [growth_of(each, known) for each in ast.children(expression)]
+        grown = _SHORT
+    return Grown(grown, reduce(TextGrowth.__or__, (each.longest for each in parts), grown))
+
+
+def _alone(growth: TextGrowth) -> Grown:
+    return Grown(growth, growth)
 
 
 def _of_call(function: ast.Iri | str, arguments: list[TextGrowth], base: int) -> TextGrowth:

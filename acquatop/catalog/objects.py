@@ -11,9 +11,9 @@ from acquatop.catalog.remotes import expanded
 from acquatop.catalog.section import Section
 from connectors.lexical import KNOWN, XSD
 from connectors.mapping import DATATYPES, IRI, TERM, Property, Template, TermProperty
-from connectors.objects import LANG_STRING, LANGUAGE_TAG, Datatype, Iris, Kind, Objects, Terms
+from connectors.objects import LANG_STRING, Datatype, Iris, Kind, Objects, Terms
 from connectors.scalars import BARE
-from replica.terms import is_term
+from replica.terms import is_language, is_term
 
 WELL_KNOWN = {
     "xsd": "http://www.w3.org/2001/XMLSchema#",
@@ -103,7 +103,7 @@ def _language(section: Section, kinds: list[Kind]) -> str:
     language = section.text("language")
     if re.fullmatch(r"\{[^{}]+\}", language):
         return language
-    if not re.fullmatch(LANGUAGE_TAG, language):
+    if not is_language(language):
         hint = 'write a tag such as "en-GB", or the field of the tag in braces: "{lang}"'
         section.problem(f'"{language}" is not a language', "language", hint)
     return language.lower()

@@ -9,12 +9,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from acquatop.catalog.section import Section
-from connectors.objects import LANGUAGE_TAG
 from replica.http.auth import Auth, BasicAuth, BearerAuth, Secret
 from replica.remotes.addresses import RestAddress
 from replica.remotes.records import Field, KeyTemplate, RecordMapping
 from replica.remotes.sql_statement import SqlStatement, is_column
 from replica.remotes.values import term_maker
+from replica.terms import is_language
 
 METHODS = ("post", "get")
 AUTH = ("basic", "bearer")
@@ -354,7 +354,7 @@ def _field(section: Section, prefixes: Mapping[str, str]) -> Field:
         if written != "xsd:string":
             section.problem("only texts have a language", "language", "leave the datatype out")
         language = section.text("language")
-        if not re.fullmatch(LANGUAGE_TAG, language):
+        if not is_language(language):
             hint = 'write a tag such as "en-GB"'
             section.problem(f'"{language}" is not a language', "language", hint)
         return Field(section.text("field"), f"@{language.lower()}")

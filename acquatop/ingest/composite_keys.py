@@ -17,16 +17,21 @@ _BETWEEN = "\n"
 def joined_keys(columns: Sequence[pa.Array]) -> pa.DictionaryArray:
     """Return the keys that columns of terms make row by row; each distinct one is made once.
 
+    The key of a row that lacks a term is empty.
+
     >>> joined_keys([pa.array(['"a"', '"a"']), pa.array(["<urn:b>"] * 2)]).dictionary.to_pylist()
     ['"a"\\n<urn:b>']
+    >>> joined_keys([pa.array([None, '"a"']), pa.array(["<urn:b>"] * 2)]).to_pylist()
+    ['', '"a"\\n<urn:b>']
     """
     each = [distinct(column) for column in columns]
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in each:
         # The codes so far are made dense again, so that their product stays small.
         _, codes = np.unique(codes, return_inverse=True)
-        # A record that only says what is gone may lack terms; its key is not used.
-        codes = codes * max(1, len(column.dictionary)) + pc.fill_null(column.indices, 0).to_numpy()
+        # A record that only says what is gone may lack terms: no other has its key.
+        count = len(column.dictionary)
+        codes = codes * (count + 1) + pc.fill_null(column.indices, count).to_numpy()
     _, firsts, indices = np.unique(codes, return_index=True, return_inverse=True)
     terms = [column.take(pa.array(firsts)).cast(pa.string()) for column in each]
     return pa.DictionaryArray.from_arrays(

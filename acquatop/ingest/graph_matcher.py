@@ -19,6 +19,7 @@ from acquatop.ingest.record_graphs import Bindings, PatternOverGraphs, RecordRow
 from acquatop.ingest.record_pattern import may_differ, unknown_predicate
 from acquatop.ingest.scoring import BoolArray
 from acquatop.ingest.solution_columns import GONE, IDENTITY
+from acquatop.ingest.solution_count import MOST_OF_RECORD, SolutionCount
 from acquatop.ingest.stream_filter import StreamFilter
 from acquatop.ingest.term_filter import TermFilter
 from acquatop.ingest.text_filter import TextFilter
@@ -79,6 +80,8 @@ class GraphMatcher(Matcher):
 
     def _refused(self) -> Iterator[str]:
         """Yield what keeps the pattern from being matched, whatever the score."""
+        if self._count.of_record() > MOST_OF_RECORD:
+            yield "a record may have very many solutions"
         if self._arrivals == "latest" and self.may_be_several:
             yield "a record may have several solutions, which a newer one would have to replace"
         if self._aggregate is not None and self._aggregate.is_distinct:
@@ -210,6 +213,9 @@ class GraphMatcher(Matcher):
             return super()._words(variable)
         return "a computed value, or a subject"
 
+    def _may_be_number(self, variable: str) -> bool:
+        return self._property(variable) is None or super()._may_be_number(variable)
+
     def _is_numeric(self, condition: ast.Expression) -> bool:
         names = variables_in(condition)
         return all(name in self._certain for name in names) and super()._is_numeric(condition)
@@ -235,6 +241,10 @@ class GraphMatcher(Matcher):
         base = ast.base_of(group)
         prologue = "" if base is None else base_text(base)
         return PatternOverGraphs(inside_text(group), prologue, self._variables)
+
+    @cached_property
+    def _count(self) -> SolutionCount:
+        return SolutionCount(self._group, self._predicates)
 
     @cached_property
     def _predicates(self) -> Sequence[str]:
@@ -334,13 +344,15 @@ class CombiningGraphMatcher(GraphMatcher):
         """Return the solutions of graphs of records as columns, sorted by identity.
 
         ``graphs`` has the graph of each record, numbered from zero, ascending; the first of a graph
-        is its oldest, whose time is that of the solutions.
+        is its oldest, whose time is that of the solutions. Raises
+        :class:`~acquatop.errors.EvaluationError` if there may be very many.
         """
         rows = RecordRows(
             plain_column(said.column(SUBJECT)),
             self._predicates,
             [plain_column(said.column(name)) for name in self.said],
         )
+        self._count.check(graphs, rows.objects)
         found = self._engine.solutions(graphs, rows)
         firsts = pa.array(np.searchsorted(graphs, found.graphs))
         times = plain_column(said.column(TIME)).take(firsts)
@@ -392,4 +404,6 @@ def _identities(subjects: pa.Array, terms: Sequence[pa.Array]) -> pa.Array:
     number[order] = np.arange(len(codes)) - starts
     if not number.any():
         return texts
-    return pc.binary_join_element_wise(texts, pa.array(number).cast(pa.string()), " ")
+    # The first of equal ones has the same identity whether others are found beside it or not.
+    numbered = pc.binary_join_element_wise(texts, pa.array(number).cast(pa.string()), " ")
+    return pc.if_else(pa.array(number > 0), numbered, texts)

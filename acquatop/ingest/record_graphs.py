@@ -68,7 +68,8 @@ class PatternOverGraphs:
     ) -> Iterator[tuple[int, *tuple[str, ...]]]:
         store = Store()
         some = rows.slice(part.start, part.stop - part.start)
-        store.load(_quads(graphs[part], some), format=RdfFormat.N_QUADS)
+        # Leniently: an IRI or a language may be invalid, which was accepted when it came.
+        store.load(_quads(graphs[part], some), format=RdfFormat.N_QUADS, lenient=True)
         results = store.query(self._text)
         assert isinstance(results, QuerySolutions)
         width = range(1, 1 + self._width)

@@ -30,7 +30,8 @@ def rows_as_graph(columns: Sequence[pa.Array]) -> Store:
     store = Store()
     for each in lines:
         text = "".join(each.to_pylist())
-        store.load(text.encode(), format=RdfFormat.N_TRIPLES)
+        # Leniently: an IRI or a language may be invalid, which was accepted when it came.
+        store.load(text.encode(), format=RdfFormat.N_TRIPLES, lenient=True)
     return store
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from acquatop.ingest.scoring import BoolArray
+from acquatop.ingest.solution_count import check_count
 from acquatop.topk.contract import IntArray
 
 _NEVER = -(2**63)
@@ -80,7 +82,7 @@ def star_solutions(
     Rows are given by their subjects and times, whether they are fresh, and for each pattern by the
     code of the value with which they match it, -1 if they do not. No fresh row is older than one
     that is not. Each solution comes once, about ``most`` at a time: O(solutions) time, O(rows +
-    most) memory.
+    most) memory. Raises :class:`~acquatop.errors.EvaluationError` if there are very many.
 
     >>> subjects, times = np.array([7, 7, 8, 7]), np.array([1, 2, 3, 4])
     >>> by, n = np.array([0, -1, 1, -1]), np.array([-1, 5, -1, 6])
@@ -91,6 +93,7 @@ def star_solutions(
     [([[0], [3]], [1])]
     """
     values = [_distinct(subjects, times, fresh, codes) for codes in patterns]
+    check_count(_count(values, int(subjects.max(initial=0)) + 1))
     for first in range(len(values)):
         # The first of the patterns with a newer value is this one, so nothing comes twice.
         sides = [
@@ -128,6 +131,12 @@ def value_codes(values: pa.ChunkedArray) -> IntArray:
         column = column.view(pa.int64())
     indices = column.dictionary_encode().indices
     return np.asarray(indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _count(values: Sequence[_Values], size: int) -> float:
+    """Return the number of all solutions."""
+    counts = (np.bincount(each.subjects, minlength=size).astype(np.float64) for each in values)
+    return float(reduce(np.multiply, counts).sum())
 
 
 def _distinct(subjects: IntArray, times: IntArray, fresh: BoolArray, codes: IntArray) -> _Values:

@@ -16,6 +16,7 @@ from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.functions import called_functions
 from acquatop.query.sparql.shown_terms import rdflib_of
+from replica.terms import is_term
 from rspql import ast
 from rspql.plan import Finish, RemotePart, TopKPlan
 from rspql.scope import used_in
@@ -209,8 +210,9 @@ class _Computed:
                     self._rendering.score_term(solution.terms, solution.score, solution.ratios)
                 )
             else:
-                term = solution.terms.get(name)
-                yield to_ast(term) if term else None
+                term = solution.terms.get(name, "")
+                # The engine reads no others in a query.
+                yield to_ast(term) if is_term(term) else None
 
 
 def _integer(number: int) -> ast.Literal:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyoxigraph as ox
 
+from acquatop.errors import EvaluationError
 from replica.store import Solution
 from replica.terms import is_term
 from rspql import ast
 from rspql.plan import Join
-from rspql.printer import inside_text
+from rspql.printer import base_text, inside_text
 
 Known = Sequence[Mapping[str, Sequence[Solution]]]
 """Solutions by key, for each service of a join."""
@@ -21,6 +22,9 @@ _PLACE = re.compile(rf"SERVICE <{re.escape(_MARK)}(\d+)> {{\s*}}")
 _AT = "acquatop_at"
 _MOST = 64
 """Number of tuples that are joined at once: the engine compares all rows with all others."""
+
+_MOST_RESULTS = 1_000_000
+"""Number of results of these tuples up to which they are kept."""
 
 
 class LocalJoin:
@@ -43,9 +47,13 @@ class LocalJoin:
             place = ast.Iri(f"{_MARK}{len(self._parts) - 1}")
             return ast.ServicePattern(place, ast.Group(()))
 
-        self._text = inside_text(ast.rewritten(join.group, mark))
+        marked = ast.rewritten(join.group, mark)
+        base = ast.base_of(marked)
+        self._prologue = "" if base is None else base_text(base)
+        self._text = inside_text(marked)
         said = {name for each in join.services for name in each.columns}
-        self._computed = [name for name in join.outputs if name not in said]
+        also = _bound_here(marked)
+        self._computed = [name for name in join.outputs if name not in said or name in also]
         rows = " ".join(f"?{_row(place)}" for place in range(len(self._parts)))
         computed = " ".join(f"?{name}" for name in self._computed)
         self._select = f"SELECT ?{_AT} {rows} {computed}"
@@ -56,7 +64,8 @@ class LocalJoin:
     ) -> Iterator[tuple[str, Solution]]:
         """Yield each tuple's name and a result.
 
-        ``tuples`` has by name the terms of the join's inputs, and for each service its keys.
+        ``tuples`` has by name the terms of the join's inputs, and for each service its keys. Raises
+        :class:`~acquatop.errors.EvaluationError` for very many results.
         """
         usable = [
             (name, terms, keys)
@@ -75,7 +84,13 @@ class LocalJoin:
             rows.append([each for key in keys for each in known[at][key]])
         found = ox.Store().query(self._query(tuples, rows))
         assert isinstance(found, ox.QuerySolutions)
-        for solution in found:
+        for count, solution in enumerate(found, start=1):
+            if count > _MOST_RESULTS:
+                raise EvaluationError(
+                    f"what the services say of {len(tuples)} solutions of the stream makes more "
+                    f"than {_MOST_RESULTS} results\n"
+                    "  hint: join the services by more variables"
+                )
             at = solution[_AT]
             assert isinstance(at, ox.Literal)
             yield tuples[int(at.value)][0], self._terms(solution, rows)
@@ -89,7 +104,7 @@ class LocalJoin:
                 terms.update({name: term for name, term in said.items() if name not in terms})
         for name in self._computed:
             value = solution[name]
-            if value is not None:
+            if value is not None and name not in terms:
                 terms[name] = str(value)
         return {name: terms[name] for name in self._join.outputs if name in terms}
 
@@ -107,7 +122,19 @@ class LocalJoin:
             return _values(_row(place), self._join.services[part].columns, rows[part])
 
         inside = _PLACE.sub(values, self._text)
-        return f"{self._select} WHERE {{ VALUES (?{_AT} {inputs}) {{ {said} }} {inside}\n}}"
+        given = f"VALUES (?{_AT} {inputs}) {{ {said} }}"
+        return f"{self._prologue} {self._select} WHERE {{ {given} {inside}\n}}"
+
+
+def _bound_here(group: ast.Group) -> set[str]:
+    """Return the variables that BINDs and VALUES of a group bind."""
+    found: set[str] = set()
+    for node in ast.walk(group):
+        if isinstance(node, ast.Assignment):
+            found.add(node.variable.name)
+        elif isinstance(node, ast.Values):
+            found.update(each.name for each in node.variables)
+    return found
 
 
 def _row(place: int) -> str:

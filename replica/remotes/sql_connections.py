@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import math
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from replica.http.auth import Secret
 from replica.remotes import RemoteError
 
 _CANCELLING = ("adbc_cancel", "cancel", "interrupt")
 """Methods of drivers' cursors and connections that end a query from another thread."""
+
+_PASSWORD = re.compile(r"\bpassword\s*=\s*('[^']*'|[^\s&]+)", re.IGNORECASE)
+_IS_SECRET = re.compile("pass|pwd|secret|token|key", re.IGNORECASE)
+_PATIENCE = "connect_timeout"
 
 
 def driver_named(name: str) -> ModuleType:
@@ -37,7 +44,8 @@ def style_of(driver: ModuleType) -> str:
 class SqlConnections:
     """Connections that are open and not in use; as many are opened as are needed at once.
 
-    ``secrets`` never stand in messages. Not for use after :meth:`close`.
+    ``secrets`` never stand in messages, nor do passwords in the ``target`` and the ``arguments``.
+    Not for use after :meth:`close`.
     """
 
     def __init__(
@@ -54,7 +62,8 @@ class SqlConnections:
         self._driver = driver
         self._target = target
         self._arguments = dict(arguments or {})
-        self._secrets = tuple(each.reveal() for each in secrets if each)
+        known = (each.reveal() for each in secrets if each)
+        self._secrets = (*known, *_secrets_in(target, self._arguments))
         self._idle: list[Any] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -65,7 +74,7 @@ class SqlConnections:
 
         Raises :class:`RemoteError` for all that goes wrong in the block.
         """
-        connection = self._taken()
+        connection = self._taken(timeout)
         deadline = Deadline(timeout)
         try:
             cursor = connection.cursor()
@@ -91,12 +100,12 @@ class SqlConnections:
             with suppress(Exception):
                 each.close()
 
-    def _taken(self) -> Any:
+    def _taken(self, timeout: float) -> Any:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
         try:
-            return _opened(self._driver, self._target, self._arguments)
+            return _opened(self._driver, self._target, self._arguments, timeout)
         except Exception as error:
             raise RemoteError(
                 f"{self.name} cannot be reached: {self._without_secrets(error)}"
@@ -129,6 +138,7 @@ class Deadline:
         self._seconds = seconds
         self._timer: threading.Timer | None = None
         self._at_work: Sequence[Any] = ()
+        self._lock = threading.Lock()
 
     @contextmanager
     def over(self, *at_work: Any) -> Iterator[None]:
@@ -139,11 +149,13 @@ class Deadline:
             yield
         finally:
             self._stop()
+            with self._lock:
+                self._at_work = ()
 
     def renew(self) -> None:
         """Begin anew: the query is at work."""
         self._stop()
-        self._timer = threading.Timer(self._seconds, self._pass)
+        self._timer = threading.Timer(self._seconds, self.expire)
         self._timer.daemon = True
         self._timer.start()
 
@@ -151,17 +163,40 @@ class Deadline:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _pass(self) -> None:
-        self.has_passed = True
-        # With some drivers the cursor is what runs a query, with others the connection.
-        for each in self._at_work:
-            for cancel in (getattr(each, name, None) for name in _CANCELLING):
-                if cancel is not None:
-                    with suppress(Exception):
-                        cancel()
+    def expire(self) -> None:
+        """Cancel what is at work, if the block has not ended."""
+        # Who ends the block waits: another query of the connection must not be cancelled.
+        with self._lock:
+            self.has_passed = bool(self._at_work)
+            # With some drivers the cursor is what runs a query, with others the connection.
+            for each in self._at_work:
+                for cancel in (getattr(each, name, None) for name in _CANCELLING):
+                    if cancel is not None:
+                        with suppress(Exception):
+                            cancel()
 
 
-def _opened(driver: ModuleType, target: str, arguments: Mapping[str, object]) -> Any:
+def _secrets_in(target: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the passwords that are written where a driver is told where to connect to."""
+    with suppress(ValueError):
+        parts = urlsplit(target)
+        written = parts.password or ""
+        return tuple(
+            each
+            for each in (
+                written,
+                unquote(written),
+                *(found[1].strip("'") for found in _PASSWORD.finditer(target)),
+                *(str(value) for name, value in arguments.items() if _IS_SECRET.search(name)),
+            )
+            if each
+        )
+    return (target,)
+
+
+def _opened(
+    driver: ModuleType, target: str, arguments: Mapping[str, object], timeout: float
+) -> Any:
     """Return a connection that can only read, as far as its driver allows that."""
     match driver.__name__:
         case "sqlite3":
@@ -173,7 +208,8 @@ def _opened(driver: ModuleType, target: str, arguments: Mapping[str, object]) ->
             connection = driver.connect(target, **{**read_only, **arguments})
         case "psycopg":
             # Without transactions of several statements: it forgets its plans at a rollback.
-            connection = driver.connect(target, **{**arguments, "autocommit": True})
+            patience = {} if _PATIENCE in target else {_PATIENCE: math.ceil(timeout)}
+            connection = driver.connect(target, **{**patience, **arguments, "autocommit": True})
             connection.execute("SET default_transaction_read_only = on")
         case _:
             connection = (

@@ -20,6 +20,9 @@ from replica.terms import number_of
 
 Numbers = dict[str, FloatArray]
 
+_LANES = 100
+"""Number of a key's solutions from which the history learns at most."""
+
 
 class RunStore(SolutionStore, JoinedStore):
     """All solutions by key, with their numbers as columns, and a history that learns from them.
@@ -137,7 +140,7 @@ class RunStore(SolutionStore, JoinedStore):
         counts = np.bincount(now_runs.owners, minlength=len(rows))
         then = np.bincount(runs.owners, minlength=len(rows))
         firsts, firsts_then = np.cumsum(counts) - counts, np.cumsum(then) - then
-        for lane in range(max(1, int(counts.max(initial=0)))):
+        for lane in range(min(_LANES, max(1, int(counts.max(initial=0))))):
             at = np.flatnonzero(counts > lane) if lane else np.arange(len(rows))
             is_there, is_same = counts[at] > lane, (counts[at] == then[at]) & (then[at] > lane)
             yield Lane(

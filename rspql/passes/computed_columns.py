@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from rspql import ast
+from rspql.passes.check_growth import OF_ROWS, check_growth
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, evaluable
 from rspql.scope import selected, used_in
 from rspql.scoring import FunctionRegistry
-from rspql.text_growth import TextGrowth, growth_of
-
-_LONGEST = TextGrowth(100_000.0, 200.0)
-"""Growth of texts up to which columns are computed in this process."""
 
 
 def computed_columns(
@@ -23,10 +20,9 @@ def computed_columns(
 ) -> tuple[ast.Assignment, ...]:
     """Return the columns that a query selects and computes besides the ``score``, and their needs.
 
-    The ``keys`` of ORDER BY need columns, and so do the groups of a LIMIT.
-
-    They are in the order of the query, with calls in SPARQL. Raises :class:`NotIncremental` for
-    those that a row does not decide, or whose texts could fill the memory.
+    The ``keys`` of ORDER BY need columns, and so do the groups of a LIMIT. Columns are in the order
+    of the query, with calls in SPARQL. Raises :class:`NotIncremental` for those that a row does not
+    decide, or whose texts could fill the memory.
     """
     assert query.where is not None
     assert isinstance(query.form, ast.Select)
@@ -42,7 +38,7 @@ def computed_columns(
     needed.reverse()
     for each in needed:
         _check_decided(each)
-    _check_growth(needed, keys)
+    check_growth((*needed, *keys), OF_ROWS)
     return tuple(evaluable(each, functions) for each in needed)
 
 
@@ -54,24 +50,3 @@ def _check_decided(column: ast.Assignment) -> None:
             raise NotIncremental(f"?{column.variable.name} needs the whole window", node)
         if name in VOLATILE and name != "now":
             raise NotIncremental(f"{str(name).upper()} is another with each evaluation", node)
-
-
-def _check_growth(columns: list[ast.Assignment], keys: Iterable[ast.OrderCondition]) -> None:
-    """Raise if texts can be many times as long as those that they are made of."""
-    known: Mapping[str, TextGrowth] = {}
-    total = TextGrowth(0.0, 0.0)
-    for each in columns:
-        growth = growth_of(each.expression, known)
-        known = {**known, each.variable.name: growth}
-        total = total + growth
-        if _is_long(total):
-            name = each.variable.name
-            raise NotIncremental(f"?{name} may be very long, and is computed apart", each)
-    for key in keys:
-        total = total + growth_of(key.expression, known)
-        if _is_long(total):
-            raise NotIncremental("a key of ORDER BY may be very long, and is computed apart", key)
-
-
-def _is_long(total: TextGrowth) -> bool:
-    return total.fixed > _LONGEST.fixed or total.factor > _LONGEST.factor

@@ -7,21 +7,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from rspql import ast
 from rspql.passes.not_incremental import NotIncremental
 from rspql.plan import JoinedService
-from rspql.scope import certain, visible
+from rspql.scope import certain, certain_in, visible
 
 _Giver = int | None
 """Position of the service whose answers give a variable; None for the stream."""
+_NOTHING: Mapping[str, _Giver] = {}
 
 
 def find_keys(group: ast.Group, inputs: Sequence[str]) -> tuple[JoinedService, ...]:
     """Return the services of a group, each after those whose answers give its keys.
 
-    A key must be bound whenever the service is joined: by the stream, by a service that stands
-    beside it or around it, but not only by an OPTIONAL. Raises :class:`NotIncremental` if there is
+    A key must be bound by all that a service is joined with: by the stream, or by a service beside
+    it or around it. For an OPTIONAL or MINUS only what stands before it in its own group counts,
+    because that alone decides what it adds or removes. Raises :class:`NotIncremental` if there is
     none.
     """
     finder = _Finder()
-    finder.visit(group, dict.fromkeys(inputs))
+    stream = dict.fromkeys(inputs)
+    finder.visit(group, stream, stream)
     return tuple(finder.found)
 
 
@@ -29,9 +32,18 @@ class _Finder:
     def __init__(self) -> None:
         self.found: list[JoinedService] = []
 
-    def visit(self, group: ast.Group, around: Mapping[str, _Giver]) -> dict[str, _Giver]:
-        """Find the services of a group; return the variables that it always binds, too."""
-        known = dict(around)
+    def visit(
+        self,
+        group: ast.Group,
+        around: Mapping[str, _Giver],
+        first: Mapping[str, _Giver] = _NOTHING,
+    ) -> dict[str, _Giver]:
+        """Find the services of a group; return the variables that it always binds, too.
+
+        ``around`` are variables bound by what the group is joined with, ``first`` those that are
+        bound before the group's own elements.
+        """
+        known, before = dict(around), dict(first)
         waiting = [each for each in group.elements if isinstance(each, ast.ServicePattern)]
         while waiting:
             ready = [each for each in waiting if _key_of(each, known) is not None]
@@ -43,12 +55,13 @@ class _Finder:
         for element in group.elements:
             match element:
                 case ast.OptionalPattern(inner) | ast.MinusPattern(inner):
-                    self.visit(inner, known)
+                    self.visit(inner, before)
                 case ast.UnionPattern(groups):
                     for inner in groups:
                         self.visit(inner, known)
                 case ast.Group():
                     known |= self.visit(element, known)
+            before |= {name: known[name] for name in certain_in(element) if name in known}
         return known
 
     def _add(self, pattern: ast.ServicePattern, known: Mapping[str, _Giver]) -> dict[str, _Giver]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rspql import ast
+from rspql.passes.check_growth import OF_RECORDS, check_growth, computed_in
 from rspql.passes.check_names import calls_own
 from rspql.passes.find_keys import find_keys
 from rspql.passes.not_incremental import NotIncremental
@@ -213,20 +214,20 @@ def _check_inside(group: ast.Group, functions: FunctionRegistry) -> None:
             case ast.Binary("/"):
                 # The engine's decimals fail on some quotients.
                 raise NotIncremental("a quotient among terms needs all its digits", node)
-    plain = ast.rewritten(group, expander(functions))
-    computed = (each for each in _nodes(plain) if isinstance(each, ast.Filter | ast.Assignment))
+    computed = computed_in(_nodes(ast.rewritten(group, expander(functions))))
+    check_growth(computed, OF_RECORDS)
     if any(calls_own(each.expression) for each in computed):
         raise NotIncremental("a function of your own is applied to terms of the remote", group)
 
 
 def _nodes(group: ast.Group) -> Iterator[ast.Node]:
-    """Yield the nodes of a group, but not those within its SERVICE patterns."""
+    """Yield the nodes of a group in source order, but not those within its SERVICE patterns."""
     pending: list[ast.Node] = [group]
     while pending:
         node = pending.pop()
         yield node
         if not isinstance(node, ast.ServicePattern):
-            pending += [each for each in ast.children(node) if isinstance(each, ast.Node)]
+            pending += reversed(list(ast.children(node)))
 
 
 def _ordered(node: ast.Node) -> ast.Node:

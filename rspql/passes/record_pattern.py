@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
+from rspql.passes.check_growth import OF_RECORDS, check_growth, computed_in
 from rspql.passes.check_names import calls_own
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, evaluable
@@ -29,6 +30,7 @@ def check_record_pattern(group: ast.Group) -> None:
     for node in ast.walk(group):
         if isinstance(node, ast.Call) and node.function in VOLATILE:
             raise NotIncremental("an expression is computed at the window's close", node)
+    check_growth(computed_in(ast.walk(group)), OF_RECORDS)
 
 
 def as_evaluated(group: ast.Group, functions: FunctionRegistry) -> ast.Group:
@@ -133,15 +135,18 @@ def _subject_of(triple: ast.TriplePattern) -> ast.Term:
 
 
 def with_binds(expression: ast.Expression, group: ast.Group) -> ast.Expression:
-    """Return an expression with names that a group's BINDs give to arithmetic written out."""
+    """Return an expression with names that a group's BINDs give to arithmetic written out.
+
+    A BIND computes with what the elements before it bind.
+    """
     known: dict[str, ast.Expression] = {}
-    sure = certain(group)
 
     def written(node: ast.Node) -> ast.Node:
         return known.get(node.name, node) if isinstance(node, ast.Variable) else node
 
-    for element in group.elements:
+    for at, element in enumerate(group.elements):
         if isinstance(element, ast.Assignment):
+            sure = certain(ast.Group(group.elements[:at]))
             value = ast.rewritten(element.expression, written)
             problems: list[Diagnostic] = []
             check_expression(value, problems)

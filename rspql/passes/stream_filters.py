@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
+from rspql.passes.check_growth import OF_ROWS, check_growth
 from rspql.passes.not_incremental import NotIncremental
 from rspql.scoring import FunctionRegistry, check_condition
 from rspql.term_conditions import term_condition
@@ -16,7 +17,10 @@ def check_stream_filters(conditions: Iterable[ast.Expression], functions: Functi
     for condition in conditions:
         problems: list[Diagnostic] = []
         check_condition(condition, problems, functions=functions)
-        if problems and term_condition(condition, functions) is None:
+        if not problems:
+            continue
+        if term_condition(condition, functions) is None:
             raise NotIncremental(
                 f"a filter is not decided on arrival: {problems[0].message}", condition
             )
+        check_growth([ast.Filter(condition, span=condition.span)], OF_ROWS)

@@ -8,7 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.fields import ROW
-from connectors.mapping import ARRIVAL, BAD, IRI, JsonMapping, Property, Template, count_faults
+from connectors.mapping import (
+    ARRIVAL,
+    BAD,
+    IRI,
+    TERM,
+    XSD_DOUBLE,
+    JsonMapping,
+    Property,
+    Template,
+    TermProperty,
+    count_faults,
+)
+from connectors.objects import LANG_STRING, Datatype, Objects, Terms
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 MAPPING = JsonMapping(
@@ -290,3 +302,61 @@ def test_what_came_by_no_topic_has_none() -> None:
         .to_pylist()
     )
     assert (row["subject"], row["p3"], row["p4"]) == ("<urn:third:a>", None, None)
+
+
+SEVERAL = (
+    TermProperty(
+        "v", TERM, objects=Objects((Datatype(XSD + "integer"), Datatype(XSD + "decimal")))
+    ),
+    TermProperty("v", TERM, objects=Objects((Datatype(XSD + "integer"), Datatype(XSD_DOUBLE)))),
+    TermProperty("v", TERM, objects=Objects((Datatype(XSD + "decimal"),))),
+    TermProperty("v", TERM, objects=Objects((Datatype(XSD_DOUBLE), Datatype(XSD + "string")))),
+    Property("v", IRI, Template("http://example.org/", "", "")),
+    Property("v", XSD + "integer"),
+    Property("v", XSD_DOUBLE),
+)
+NUMBERS = "1 1.0 1.50 -0 -0.0 0.12345678901234567890123 1e2 99999999999999999999 true null".split()
+
+
+@given(
+    st.lists(st.sampled_from(SEVERAL), min_size=1, max_size=2, unique=True),
+    st.lists(st.sampled_from([*NUMBERS, '"1"', '"a"', "[1, 2.0]"]), min_size=1, max_size=4),
+)
+def test_a_value_is_the_same_whatever_stands_beside_it(
+    uses: list[Property], values: list[str]
+) -> None:
+    properties = {f"urn:{at}": each for at, each in enumerate(uses)}
+    mapping = JsonMapping(Template.parse("urn:{id}"), "t", properties, several=True)
+    lines = [f'{{"id": "{at}", "t": 1, "v": {each}}}'.encode() for at, each in enumerate(values)]
+
+    def said(batch: list[bytes]) -> list[dict[str, object]]:
+        rows = mapping.decode(pa.array(batch, pa.binary())).to_pylist()
+        return [{name: each for name, each in row.items() if name != ROW} for row in rows]
+
+    assert said(lines) == [row for line in lines for row in said([line])]
+
+
+def test_a_language_that_is_a_list_makes_its_record_bad() -> None:
+    label = TermProperty("label", TERM, objects=Objects((Datatype(LANG_STRING),), "{lang}"))
+    properties = {"urn:label": label, "urn:lang": Property("lang", XSD + "string")}
+    mapping = JsonMapping(Template.parse("urn:{id}"), "t", properties, several=True)
+    lines = [
+        b'{"id": "1", "t": 1, "label": "a", "lang": ["en", "de"]}',
+        b'{"id": "2", "t": 1, "label": "a", "lang": "en"}',
+    ]
+    bad, good = mapping.decode(pa.array(lines, pa.binary())).to_pylist()
+    assert bad[BAD] == 'the field "lang" is not a single value'
+    assert good["p0"] == '"a"@en'
+
+
+@pytest.mark.parametrize(
+    "escape", ["\\\\uD800", "\\\\u12", "\\\\U00110000", "\\\\U0000dfff", "\\\\q"]
+)
+def test_a_term_with_an_invalid_escape_makes_its_record_bad(escape: str) -> None:
+    property_ = TermProperty("v", TERM, objects=Objects((Terms(),)))
+    mapping = JsonMapping(Template.parse("urn:{id}"), "t", {"urn:v": property_})
+    line = f'{{"id": "1", "t": 1, "v": "\\"{escape}\\""}}'.encode()
+    good = rb'{"id": "1", "t": 1, "v": "\"\\u00e9\\U0001F600\""}'
+    found = mapping.decode(pa.array([line, good], pa.binary())).to_pylist()
+    assert [each["p0"] for each in found] == [None, '"é\U0001f600"']
+    assert found[0][BAD] == 'the field "v" is not a term in N-Triples syntax'

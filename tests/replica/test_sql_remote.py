@@ -22,7 +22,7 @@ from replica.http.auth import Secret
 from replica.remotes import RemoteError
 from replica.remotes.records import Field, KeyTemplate, RecordMapping, Star
 from replica.remotes.sql import SqlRemote
-from replica.remotes.sql_connections import SqlConnections, driver_named
+from replica.remotes.sql_connections import Deadline, SqlConnections, driver_named
 from replica.remotes.sql_statement import STYLES, SqlStatement
 from replica.remotes.values import XSD
 from tests.support.databases.postgres import find_program, postgres
@@ -325,6 +325,35 @@ def test_what_a_driver_says_holds_no_secret() -> None:
         made.cursor(1.0),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments"),
+    [
+        ("db://user:s3%21cret@host/x", {}),
+        ("host=h password=s3!cret", {}),
+        ("host=h", {"password": "s3!cret"}),
+    ],
+)
+def test_a_password_in_the_connection_is_a_secret(target: str, arguments: dict[str, Any]) -> None:
+    def fails(target: str, **arguments: Any) -> Any:
+        raise OSError(f"{target} {arguments} s3!cret")
+
+    driver = SimpleNamespace(__name__="d", connect=fails, paramstyle="qmark")
+    made = SqlConnections(driver, target, arguments, name="it")  # type: ignore[arg-type]
+    with pytest.raises(RemoteError) as caught, made.cursor(1.0):
+        pass
+    assert "s3" not in str(caught.value)
+
+
+def test_a_deadline_that_passes_at_the_end_cancels_no_other_query() -> None:
+    cancelled: list[str] = []
+    at_work = SimpleNamespace(cancel=lambda: cancelled.append("it"))
+    deadline = Deadline(3600.0)
+    with deadline.over(at_work):
+        pass
+    deadline.expire()
+    assert (cancelled, deadline.has_passed) == ([], False)
 
 
 @pytest.mark.parametrize("name", ["no_such_driver", "json"])

@@ -154,6 +154,21 @@ def test_a_service_is_asked_after_the_one_that_gives_its_keys() -> None:
     assert "shares no variable with what always binds one" in analysis.reason.message
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        # What stands behind decides nothing about an OPTIONAL, nor what stands around its group.
+        "OPTIONAL { SERVICE :q { ?c :f ?x } } SERVICE :p { ?u :city ?c }",
+        "{ SERVICE :p { ?u :city ?c } OPTIONAL { SERVICE :q { ?m :f ?x } } }",
+        "{ SERVICE :p { ?u :city ?c } MINUS { SERVICE :q { ?m :f ?x } } }",
+    ],
+)
+def test_an_optional_service_is_asked_by_what_stands_before_it(pattern: str) -> None:
+    analysis = analyse(query(f"{WINDOW} {pattern}", select="?u (?m AS ?score)"))
+    assert analysis.reason is not None
+    assert "shares no variable with what always binds one" in analysis.reason.message
+
+
 NOT_INCREMENTAL = {
     "a key of ORDER BY may be very long": query(
         order='ORDER BY ?score REPLACE(STR(?u), "", STR(?u))'
@@ -172,6 +187,18 @@ NOT_INCREMENTAL = {
     "there is more beside": query(f"{WINDOW} {SERVICE} MINUS {{ {WINDOW} }}"),
     "?fresh may be very long": query(
         select='?u (REPLACE(STR(?u), "", STR(?u)) AS ?fresh) (?m + ?f AS ?score)'
+    ),
+    "a text in a FILTER may be very long": query(
+        f'WINDOW :w {{ ?u :m ?m FILTER(STRLEN(REPLACE(STR(?u), "", STR(?u))) > 3) }} {SERVICE}'
+    ),
+    "?t4 may be very long": query(
+        "WINDOW :w { ?u :m ?m BIND(STR(?u) AS ?t0) "
+        + " ".join(f"BIND(CONCAT(?t{at}, ?t{at}) AS ?t{at + 1})" for at in range(4))
+        + f" }} {SERVICE}"
+    ),
+    "?name may be very long": query(
+        f'{WINDOW} {SERVICE} BIND(STRLEN(REPLACE(STR(?u), "", STR(?f))) AS ?name)',
+        select="?u ?name (?m AS ?score)",
     ),
     "RAND is another with each evaluation": query(select="?u (RAND() AS ?r) (?m + ?f AS ?score)"),
     "?known needs the whole window": query(

@@ -43,6 +43,7 @@ from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from replica.store import WHOLE, SolutionStore
+from replica.terms import is_term
 from rspql.ast import Values
 
 _KIND, _VERSION = "windowed query", 1
@@ -303,7 +304,7 @@ class SparqlEvaluation:
         names = (*plan.keys, *history.variables)
         instant = self._instant(now_ms)
         rows = self._evaluator.rows(names, plan.source, refresh.answers, instant)
-        rows = [row for row in rows if all(key in row for key in plan.keys)]
+        rows = [row for row in rows if all(is_term(row.get(key, "")) for key in plan.keys)]
         is_certain = not any(graph.is_uncertain for graph in self._graphs)
         history.note(rows, now_ms, is_certain=is_certain)
         return history.values(rows, now_ms)

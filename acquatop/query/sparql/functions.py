@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -17,6 +18,11 @@ from rspql.passes.look_back import AGE_DECAY
 from rspql.passes.plan_windowed import OWN_FUNCTIONS
 from rspql.scoring import FunctionRegistry
 from rspql.scoring.functions import FloatArray
+
+_FINER = re.compile(r"(\.[0-9]{3})[0-9]+")
+"""Fraction of a second with more than its milliseconds."""
+_LONG_AGO_MS = -(10**18)
+"""Instant before which nothing decays any more."""
 
 
 def called_functions(query: Node, functions: FunctionRegistry) -> dict[str, EngineFunction]:
@@ -50,6 +56,8 @@ def age_decay(now: Term, instant: Term, half_life: Term) -> Term | None:
 
     >>> age_decay(Literal("1970-01-01T00:00:20Z"), Literal(10_000), Literal(10.0)).value
     '0.5'
+    >>> age_decay(Literal("1970-01-01T00:00:01Z"), Literal(-(10**400)), Literal(1.0)).value
+    '0'
     """
     terms = (now, instant)
     found = [_milliseconds(each) for each in terms if isinstance(each, Literal)]
@@ -60,10 +68,11 @@ def age_decay(now: Term, instant: Term, half_life: Term) -> Term | None:
 
 
 def _milliseconds(instant: Literal) -> int | None:
+    """Return an instant since the epoch; finer parts are cut off."""
     try:
         if instant.datatype.value == XSD + "integer":
-            return int(instant.value)
-        return epoch_ms(instant.value)
+            return max(_LONG_AGO_MS, int(instant.value))
+        return epoch_ms(_FINER.sub(r"\1", instant.value))
     except ValueError:
         return None
 

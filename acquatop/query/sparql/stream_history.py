@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from acquatop.ingest.terms import to_ast
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.past_values import PastValues, Terms
+from replica.terms import is_term
 from rspql.ast import Iri, Literal, Values, Variable
 from rspql.plan import StreamPast
 
@@ -105,5 +106,5 @@ class StreamHistory:
         for each in self.plan.past:
             terms = self._past.at(key, close_ms - each.back_ms)
             text = terms[self.variables.index(each.variable)] if terms else ""
-            found.append(to_ast(text) if text else None)
+            found.append(to_ast(text) if is_term(text) else None)
         return tuple(found)

@@ -10,9 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from acquatop.errors import EvaluationError
 from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.check import check_query
-from tests.support.queries.record_patterns import World, assert_right
+from acquatop.query.evaluation import TopKEvaluation
+from tests.support.fed import Fed
+from tests.support.queries.record_patterns import World, assert_right, decoded
+from tests.support.worlds import STREAM
 
 STARS = (
     "?e :by ?u ; :n ?n",
@@ -84,16 +88,23 @@ AGGREGATES = (
     "{ SELECT ?u (MAX(?n) AS ?s) WHERE { ?e :by ?u ; :n ?n FILTER(?n < 4) } GROUP BY ?u }",
     "{ SELECT ?u (AVG(?d) AS ?s) WHERE { ?e :by ?u ; :d ?d FILTER(?d < 9) } GROUP BY ?u }",
     "{ SELECT ?e (MIN(?n) AS ?s) WHERE { ?e :n ?n ; a :Post } GROUP BY ?e }",
+    "{ SELECT ?u ?v (SUM(?n) AS ?s) WHERE { ?e :by ?u ; :to ?v ; :n ?n } GROUP BY ?u ?v }",
 )
 
 
-@settings(max_examples=30)
-@given(worlds, st.sampled_from(AGGREGATES), st.integers(0, 2**32), st.booleans())
-def test_aggregates_of_stars_have_the_answers_of_sparql_if_all_arrivals_count(
-    world: World, pattern: str, seed: int, restarts: bool
+@settings(max_examples=40)
+@given(
+    worlds,
+    st.sampled_from(AGGREGATES),
+    st.sampled_from(["all", "all", "latest", "distinct"]),
+    st.integers(0, 2**32),
+    st.booleans(),
+)
+def test_aggregates_of_stars_have_the_answers_of_sparql(
+    world: World, pattern: str, arrivals: str, seed: int, restarts: bool
 ) -> None:
     shown = " ".join(pattern.split()[2:3]) + " ?s"
-    world = replace(world, pattern=pattern, shown=shown, score="2 * ?s")
+    world = replace(world, pattern=pattern, shown=shown, score="2 * ?s", arrivals=arrivals)
     bound = world.bind()
     assert isinstance(bound, BoundQuery)
     assert_right(world, bound, seed, restarts=restarts)
@@ -165,6 +176,9 @@ def test_patterns_about_one_subject_are_answered_as_records_come(
 GENERAL_AGGREGATES = (
     "{ SELECT ?u (SUM(?n) AS ?s) "
     "WHERE { { ?e :by ?u } UNION { ?e :to ?u } ?e :n ?n } GROUP BY ?u }",
+    "{ SELECT ?u (SUM(?n) AS ?s) WHERE { { ?e :by ?u ; :n ?n } UNION { ?e :by ?u ; :m ?n } } "
+    "GROUP BY ?u }",
+    "{ SELECT ?u (SUM(?n) AS ?s) WHERE { ?e :by ?u ; :n ?n ; :to [] } GROUP BY ?u }",
     "{ SELECT ?u (COUNT(*) AS ?s) WHERE { ?e :by ?u MINUS { ?e :to ?u } } GROUP BY ?u }",
     "{ SELECT ?u (MAX(?n) AS ?s) WHERE { ?e :by ?u ; :n ?n OPTIONAL { ?e :m ?m } } GROUP BY ?u }",
     "{ SELECT ?p (COUNT(?v) AS ?s) "
@@ -172,7 +186,7 @@ GENERAL_AGGREGATES = (
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=40)
 @given(
     worlds,
     st.sampled_from(GENERAL_AGGREGATES),
@@ -202,6 +216,12 @@ def test_aggregates_of_patterns_about_one_subject(
         ("?e :n ?n BIND(NOW() AS ?x)", "at the window's close"),
         ("{ ?e :by ?u } UNION { ?f :to ?u } ?e :n ?n", "joins several records"),
         ("?e :by ?u OPTIONAL { ?e :n ?n }", "?n may be unbound"),
+        # A BIND sees what stands before it.
+        ("BIND(?m + 1 AS ?n) ?e :m ?m", "the stream has a computed value"),
+        ("?e :by ?u OPTIONAL { ?e :m ?m } BIND(?m + 1 AS ?n) ?e :m ?m", "a computed value"),
+        ("{ ?e :m ?x BIND(1 AS ?n) } UNION { ?e :m ?x BIND(?x AS ?n) }", "a computed value"),
+        ("?e :n ?n ; ?p ?v ; ?q ?w ; ?r ?x ; ?s ?y", "very many solutions"),
+        ("?e :n ?n ; :text ?t FILTER(STRLEN(REPLACE(?t, '', ?t)) > 3)", "may be very long"),
     ],
 )
 def test_it_is_said_why_a_pattern_needs_whole_windows(pattern: str, said: str) -> None:
@@ -210,3 +230,15 @@ def test_it_is_said_why_a_pattern_needs_whole_windows(pattern: str, said: str) -
     analysis = check_query(World(0, pattern, "2 * ?n").text, catalog=World(0, "", "").catalog())
     assert analysis.reason is not None
     assert said in analysis.reason.message
+
+
+@pytest.mark.parametrize("optional", ["", "OPTIONAL { ?e :text ?t }"])
+def test_records_that_make_very_many_solutions_end_their_query_alone(optional: str) -> None:
+    world = World(0, f"?e :n ?n ; :n ?a ; :n ?b ; :n ?c {optional}", "?n", subjects=1)
+    bound = world.bind()
+    records = [{"t": 1, "id": "1", "n": number} for number in range(100)]
+    query = Fed(TopKEvaluation(bound, None), bound)  # type: ignore[arg-type]
+    query.evaluation.join(bound, {})
+    query.add(STREAM, decoded(bound, records))
+    with pytest.raises(EvaluationError, match=r"may make 1e\+08 solutions together"):
+        list(query.advance(STREAM, 100))

@@ -81,6 +81,15 @@ JOINED = [
     f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?city :f ?g }} {TAIL} WITH TIES",
     f"SELECT ?e ?f (?m + ?f AS ?score) {HEAD} {USERS} "
     f"SERVICE :a {{ ?user :f ?f }} MINUS {{ SERVICE :b {{ ?user :open true }} }} {TAIL}",
+    # Values of the remote's, or else of the query's.
+    f"SELECT ?e ?f (?m + ?f AS ?score) {HEAD} {USERS} SERVICE :b {{ ?user :name ?name }} "
+    f"{{ SERVICE :a {{ ?user :f ?f }} }} UNION {{ BIND(7 AS ?f) }} {TAIL}",
+    f"BASE <http://b.org/> SELECT ?e ?i (?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :name ?name }} BIND(IRI(STR(?name)) AS ?i) {TAIL}",
+    # What an OPTIONAL adds within braces does not depend on what stands around them.
+    f"SELECT ?e ?tool ?f (?m AS ?score) {HEAD} "
+    f"WINDOW :w {{ ?e :user ?user ; :city ?city ; :m ?m }} {{ SERVICE :a {{ ?user :tool ?tool }} "
+    f"OPTIONAL {{ SERVICE :b {{ ?tool :f ?f ; :city ?city }} }} }} {TAIL}",
     # Aggregates of the stream.
     f"SELECT ?user ?n ?f (?n * ?f + STRLEN(?name) AS ?score) {HEAD} "
     f"{{ SELECT ?user (COUNT(*) AS ?n) WHERE {{ {USERS} }} GROUP BY ?user }} "
