@@ -10,7 +10,7 @@ from rspql.text_growth import TextGrowth, growth_of
 
 OF_ROWS = TextGrowth(100_000.0, 200.0)
 """Greatest growth of the texts that are made of the few rows of an answer, or let go at once."""
-OF_RECORDS = TextGrowth(10_000.0, 20.0)
+OF_RECORDS = TextGrowth(10_000.0, 50.0)
 """Greatest growth of the texts that are kept of each record or remote value."""
 
 Computed = ast.Assignment | ast.Filter | ast.OrderCondition

@@ -191,9 +191,9 @@ NOT_INCREMENTAL = {
     "a text in a FILTER may be very long": query(
         f'WINDOW :w {{ ?u :m ?m FILTER(STRLEN(REPLACE(STR(?u), "", STR(?u))) > 3) }} {SERVICE}'
     ),
-    "?t4 may be very long": query(
+    "?t5 may be very long": query(
         "WINDOW :w { ?u :m ?m BIND(STR(?u) AS ?t0) "
-        + " ".join(f"BIND(CONCAT(?t{at}, ?t{at}) AS ?t{at + 1})" for at in range(4))
+        + " ".join(f"BIND(CONCAT(?t{at}, ?t{at}) AS ?t{at + 1})" for at in range(6))
         + f" }} {SERVICE}"
     ),
     "?name may be very long": query(
