@@ -5,7 +5,6 @@ Each worker has one Spark session and one SPARQL server.
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
 
 from examples.oxigraph import OxigraphServer
+from tests.support.heavy import is_heavy
 from tests.support.markers import ProgramGuard, mark_by_fixtures
 from tests.support.s3.running import AZURITE, MISSING, azure_server, pointing_to, s3_server
 
@@ -39,29 +39,17 @@ settings.register_profile(
 settings.load_profile("acquatop")
 
 
-HEAVY = re.compile(r"pytest\.mark\.(?:spark|slow)\b|\bspark: SparkSession\b")
-
-
-@functools.cache
-def is_heavy(file: Path) -> bool:
-    """Say whether a file holds tests on Spark or of whole programs, by its text.
-
-    The process that gives out the tests collects none: it has no markers to go by. ``THOROUGH``
-    tests are slow, but not heavy.
-    """
-    return HEAVY.search(file.read_text("utf-8")) is not None
-
-
 class ByFile(LoadScopeScheduling):
-    """Gives workers whole files, in their order; the heavy ones all to one worker.
+    """Gives workers whole files, in their order; the heavy tests of all files to one worker.
 
     They use several cores as it is, share a Spark session, and the processes that Spark starts
     have ten seconds to come up, which two Sparks at once could exceed.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return "heavy" if is_heavy(self.config.rootpath / file) else file
+        file, _, test = nodeid.partition("::")
+        name = re.split(r"::|\[", test, maxsplit=1)[0]
+        return "heavy" if is_heavy(self.config.rootpath / file, name) else file
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -87,15 +75,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they use, and begin with the heavy files, then other slow ones, as they
-    take longest; short ones at the end let workers end together.
+    """Mark tests by what they use, and begin with the heavy ones, then the files of other slow
+    ones, as they take longest; short ones at the end let workers end together.
     """
     for item in items:
         mark_by_fixtures(item)
-        if item.get_closest_marker("spark") and not is_heavy(item.path):
+        if item.get_closest_marker("spark") and not heavy(item):
             raise pytest.UsageError(f"{item.nodeid}: annotate its session, spark: SparkSession")
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not is_heavy(item.path), item.path not in slow))
+    slow = {item.path for item in items if item.get_closest_marker("slow") and not heavy(item)}
+    items.sort(key=lambda item: (not heavy(item), item.path not in slow))
+
+
+def heavy(item: pytest.Item) -> bool:
+    """Return True if a test is heavy."""
+    part = item.parent if isinstance(item.parent, pytest.Class) else item
+    return is_heavy(item.path, part.name.partition("[")[0])
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,7 @@ from rspql.limits import LIMITS
 from rspql.plan import TopKPlan
 from rspql.scoring import FUNCTIONS
 from tests.support.markdown import anchor_of, broken_links
+from tests.support.markers import THOROUGH
 from tests.support.worlds import NS, catalog_text, query_text, user_term
 
 ROOT = Path(__file__).parents[1]
@@ -213,7 +214,7 @@ def test_the_query_in_the_readme_is_the_example_s() -> None:
     assert query.strip() in example
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_the_program_in_the_readme_runs(server: OxigraphServer, tmp_path: Path) -> None:
     server.update(
         f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 1 . "

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from examples.mosquitto import MosquittoBroker
 from examples.oxigraph import OxigraphServer
 from tests.support.guides import follow, snippets_of
+from tests.support.markers import THOROUGH
 
 DOCS = Path(__file__).parents[1] / "docs"
 GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]
@@ -38,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_the_tutorial_can_be_followed(
     folder: Path, server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,7 +49,7 @@ def test_the_tutorial_can_be_followed(
         follow(DOCS / "tutorial.md")
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.parametrize("page", [page.name for page in GUIDES[1:] if page.name not in NEED_SPARK])
 def test_a_how_to_page_can_be_followed(page: str, folder: Path) -> None:
     follow(DOCS / "howto" / page)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from examples.oxigraph import OxigraphServer
+from tests.support.heavy import is_heavy
 
 
 def test_who_uses_the_session_has_its_marker(
@@ -40,3 +42,40 @@ def test_without_a_marker_nothing_of_it_starts(command: list[str], marker: str) 
 def test_with_its_marker_it_may_start() -> None:
     with pytest.raises(FileNotFoundError):
         subprocess.run(["/nowhere/oxigraph", "serve"], check=True)
+
+
+HEAVY = """
+@pytest.fixture
+def session(spark: SparkSession) -> None: ...
+@pytest.fixture
+def opened(session: None) -> None: ...
+def test_session(spark: SparkSession) -> None: ...
+def test_by_fixtures(opened: None) -> None: ...
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1])
+def test_program(n: int) -> None: ...
+@THOROUGH
+def test_thorough() -> None: ...
+def test_light() -> None:
+    assert "@pytest.mark.slow"
+"""
+
+
+NAMES = {
+    *("session", "opened", "test_session", "test_by_fixtures", "test_program"),
+    *("test_thorough", "test_light"),
+}
+
+
+@pytest.mark.parametrize(
+    ("mark", "light"),
+    [
+        ("", {"test_thorough", "test_light"}),
+        ("pytestmark = [pytest.mark.server, pytest.mark.spark]\n", set()),
+    ],
+)
+def test_heavy_tests_are_told_by_the_text_of_their_file(
+    tmp_path: Path, mark: str, light: set[str]
+) -> None:
+    (tmp_path / "test.py").write_text(mark + HEAVY)
+    assert {name for name in NAMES if not is_heavy(tmp_path / "test.py", name)} == light

@@ -22,6 +22,7 @@ from acquatop.engine.engine import Engine
 from acquatop.engine.observer import BatchSeen, Silent
 from connectors.log.folder import LogFolder
 from tests.support.connector_examples import example_of
+from tests.support.markers import THOROUGH
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto
 from tests.support.mqtt.proxy import Proxy, Way
 from tests.support.mqtt.publisher import Publisher
@@ -106,7 +107,7 @@ def counted(answer: Mapping[str, object]) -> dict[str, int]:
     return {row["bindings"]["m"]["value"]: int(row["bindings"]["n"]["value"]) for row in rows}
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_every_message_counts_once_when_engine_broker_and_network_are_killed(
     broker: Mosquitto, tmp_path: Path
 ) -> None:
@@ -321,7 +322,7 @@ def test_plain_pyspark_reads_each_message_once(
     assert [each for each in values if each] == [["30", "31", "32"], ["20", "21"]]
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_the_plant_s_demo_answers() -> None:
     command = [
         sys.executable,

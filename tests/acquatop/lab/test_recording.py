@@ -43,6 +43,7 @@ from replica.remotes.records import Field, KeyTemplate, RecordMapping, Star
 from replica.remotes.table import TableRemote as ReplayedRemote
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
+from tests.support.markers import THOROUGH
 from tests.support.recorded_runs import (
     SLIDE,
     USERS,
@@ -467,7 +468,7 @@ def wait_for(process: subprocess.Popen[str], folder: Path, count: int) -> None:
         os.sched_yield()
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_recording_that_was_killed_goes_on_and_has_each_event_once(world: Path) -> None:
     append(world, list(events(1, 20)))
     with started(world) as process:

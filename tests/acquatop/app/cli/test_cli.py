@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from acquatop.runtime import RUNTIMES
 from examples.oxigraph import OxigraphServer
+from tests.support.markers import THOROUGH
 from tests.support.waiting import without_waits
 from tests.support.worlds import Event, catalog_text, query_text, user_term
 
@@ -62,7 +62,7 @@ def endpoint(world: Path) -> dict[str, str]:
     return {"ENDPOINT": (world / "endpoint").read_text()}
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_literals_that_are_not_written_as_their_datatype_says_are_passed_on_in_silence(
     world: Path, server: OxigraphServer
 ) -> None:
@@ -76,7 +76,7 @@ def test_literals_that_are_not_written_as_their_datatype_says_are_passed_on_in_s
     assert '"value": "many"' in done.stdout
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_json_is_one_object_per_answer_and_nothing_else(world: Path) -> None:
     done = run(
         arguments(world, "--runtime", "local", "--json", "--windows", "4"), **endpoint(world)
@@ -91,7 +91,7 @@ def test_json_is_one_object_per_answer_and_nothing_else(world: Path) -> None:
     assert answers[-1]["allowed"]["items"] == 3
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_tables_show_rank_result_score_and_how_it_came_to_be(world: Path) -> None:
     done = run(arguments(world, "--runtime", "local"), COLUMNS="200", **endpoint(world))
     assert done.returncode == 0
@@ -99,7 +99,7 @@ def test_tables_show_rank_result_score_and_how_it_came_to_be(world: Path) -> Non
         assert word in done.stdout
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_what_the_user_got_wrong_ends_with_one_message_and_exit_code_2(world: Path) -> None:
     (world / "typo.rspql").write_text(query_text().replace("LIMIT", "LIMT"))
     (world / "stream.rspql").write_text(query_text().replace(":stream", ":streem"))
@@ -129,7 +129,7 @@ def test_what_the_user_got_wrong_ends_with_one_message_and_exit_code_2(world: Pa
         assert done.stdout == ""
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_what_the_environment_got_wrong_ends_with_one_message_and_exit_code_1(
     tmp_path: Path,
 ) -> None:
@@ -145,7 +145,7 @@ def test_what_the_environment_got_wrong_ends_with_one_message_and_exit_code_1(
     assert done.returncode == 1
     assert f"127.0.0.1:{port}: Address already in use" in done.stderr
     assert "Traceback" not in done.stderr
-    done = run(arguments(tmp_path))
+    done = run(arguments(tmp_path, "--runtime", "local"))
     assert done.returncode == 1
     assert f"http://127.0.0.1:{port}/query failed" in done.stderr
     assert "refused" in done.stderr
@@ -153,7 +153,7 @@ def test_what_the_environment_got_wrong_ends_with_one_message_and_exit_code_1(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_java_too_old_is_one_message_too(world: Path, tmp_path: Path) -> None:
     pretended = tmp_path / "jdk" / "bin" / "java"
     pretended.parent.mkdir(parents=True)
@@ -174,7 +174,7 @@ def test_a_java_too_old_is_one_message_too(world: Path, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     (tmp_path / "query.rspql").write_text("SELECT")
     (tmp_path / "catalog.toml").write_text(catalog_text())
@@ -222,14 +222,18 @@ def assert_nothing_is_left(process: subprocess.Popen[str], messages: str) -> Non
     assert [command for _, command in alive if f"--bind 127.0.0.1:{port}" in command] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_the_demo_answers_and_leaves_nothing_behind(runtime: str) -> None:
-    with demo("--windows", "3", "--runtime", runtime) as process:
+@THOROUGH
+def test_the_demo_answers_and_leaves_nothing_behind() -> None:
+    with demo("--windows", "3", "--runtime", "local") as process:
         out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    answers = [json.loads(line) for line in out.splitlines()]
-    assert len(answers) == 3
+    assert len(out.splitlines()) == 3
+    assert_right(out.splitlines())
+    assert_nothing_is_left(process, err)
+
+
+def assert_right(lines: list[str]) -> None:
+    answers = [json.loads(line) for line in lines]
     # How much of the first windows has streamed in by their close is up to the clock.
     assert max(len(answer["results"]) for answer in answers) == 5
     for answer in answers:
@@ -237,16 +241,24 @@ def test_the_demo_answers_and_leaves_nothing_behind(runtime: str) -> None:
         assert answer["status"] in ("exact", "certified", "approximate")
         scores = [row["score"] for row in answer["results"]]
         assert scores == sorted(scores, reverse=True)
-    assert_nothing_is_left(process, err)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_the_demo_ends_well_when_it_is_told_to(runtime: str, ending: signal.Signals) -> None:
+def test_the_demo_on_spark_ends_well_when_it_is_told_to(ending: signal.Signals) -> None:
+    end_demo("spark", ending)
+
+
+@THOROUGH
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_the_demo_in_process_ends_well_when_it_is_told_to(ending: signal.Signals) -> None:
+    end_demo("local", ending)
+
+
+def end_demo(runtime: str, ending: signal.Signals) -> None:
     with demo("--windows", "1000", "--runtime", runtime) as process:
         assert process.stdout is not None
-        assert json.loads(process.stdout.readline())["results"]
+        assert_right([process.stdout.readline() for _ in range(3)])
         if ending is signal.SIGINT:
             os.killpg(process.pid, ending)  # to the whole group, as a terminal does it
         else:
@@ -284,7 +296,7 @@ def local(folder: Path, *more: str) -> list[str]:
     return [*RUN, *queries, "--catalog", str(folder / "catalog.toml"), "--runtime", "local", *more]
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_several_queries_run_on_one_engine_and_each_answer_says_whose_it_is(lonely: Path) -> None:
     done = run(
         local(lonely, "--until-end", "--json", "--log", str(lonely / "log"), "--metrics", "0")
@@ -307,14 +319,14 @@ def test_several_queries_run_on_one_engine_and_each_answer_says_whose_it_is(lone
 NAMES = ["most", "urn:least"]
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_two_queries_of_one_name_are_refused(lonely: Path) -> None:
     done = run([*RUN, *[str(lonely / "most.rspql")] * 2, "--catalog", str(lonely / "catalog.toml")])
     assert done.returncode == 2
     assert 'are both named "most"' in done.stderr
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_between_two_answers_with_exit_code_0(
     lonely: Path, ending: signal.Signals
@@ -346,7 +358,7 @@ def test_a_signal_ends_a_run_between_two_answers_with_exit_code_0(
     assert events.count("stopping") == 1
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_on_a_terminal_a_table_is_kept_up_to_date(lonely: Path) -> None:
     terminal, theirs = pty.openpty()
     command = local(lonely, "--until-end")

@@ -15,6 +15,7 @@ from acquatop.answer.answer import Answer
 from acquatop.app.cli import main
 from acquatop.lab.replay import runner
 from examples.oxigraph import OxigraphServer
+from tests.support.markers import THOROUGH
 from tests.support.minimal_answers import from_json
 from tests.support.minimal_oracle import problems
 from tests.support.minimal_worlds import (
@@ -96,7 +97,7 @@ def test_check_explain_and_fmt(
         assert capsys.readouterr().err == ""
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_record_evaluate_and_advise(
     tmp_path: Path,
     server: OxigraphServer,

@@ -30,10 +30,10 @@ from acquatop.ingest.place import Place
 from acquatop.ingest.reduce.contract import MOST_PLACES, Facts, Part
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.records import Records
-from acquatop.runtime import RUNTIMES
 from connectors.mapping import JsonMapping, Template
 from connectors.row_origins import FILE, POSITION
 from examples.oxigraph import OxigraphServer
+from tests.support.markers import THOROUGH
 
 ROOT = Path(__file__).parents[4]
 PATIENCE = 120.0
@@ -153,16 +153,21 @@ def running(folder: Path, *more: str, verb: str = "run") -> Iterator[Program]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("more", [(), ("--json",)])
-def test_a_recording_with_nothing_but_bad_items_says_so_and_fails(
-    tmp_path: Path, more: tuple[str, ...], runtime: str
-) -> None:
-    done = run(made(tmp_path, MISNAMED), "--until-end", "--runtime", runtime, *more)
+def test_a_recording_with_nothing_but_bad_items_says_so_on_spark(tmp_path: Path) -> None:
+    done = run(made(tmp_path, MISNAMED), "--until-end", "--runtime", "spark")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", ALL_BAD)
 
 
-@pytest.mark.slow
+@THOROUGH
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_recording_with_nothing_but_bad_items_says_so_and_fails(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    done = run(made(tmp_path, MISNAMED), "--until-end", *more)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", ALL_BAD)
+
+
+@THOROUGH
 def test_a_recording_with_some_bad_items_is_answered_and_they_are_said(tmp_path: Path) -> None:
     done = run(made(tmp_path, [*GOOD, b"{"]), "--until-end", "--json")
     assert [json.loads(line)["events"] for line in done.stdout.splitlines()] == [3, 0]
@@ -173,13 +178,13 @@ def test_a_recording_with_some_bad_items_is_answered_and_they_are_said(tmp_path:
     assert (done.returncode, done.stderr) == (0, f"acquatop: {said}\n")
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_recording_without_bad_items_says_nothing(tmp_path: Path) -> None:
     done = run(made(tmp_path, GOOD), "--until-end", "--json")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_log_on_the_standard_error_has_the_figures_and_the_place(tmp_path: Path) -> None:
     done = run(made(tmp_path, [*GOOD, b"{"]), "--until-end", "--json", "--log", "-")
     lines = [json.loads(line) for line in done.stderr.splitlines()]
@@ -193,7 +198,7 @@ def test_a_log_on_the_standard_error_has_the_figures_and_the_place(tmp_path: Pat
 # Live streams -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_the_first_bad_item_of_a_live_run_is_said_before_any_answer_and_only_once(
     tmp_path: Path,
 ) -> None:
@@ -217,7 +222,7 @@ def test_the_first_bad_item_of_a_live_run_is_said_before_any_answer_and_only_onc
         assert program.line() is None
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_live_run_with_nothing_but_bad_items_fails_when_it_is_ended(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         host, port = listener.getsockname()
@@ -241,7 +246,7 @@ def test_a_live_run_with_nothing_but_bad_items_fails_when_it_is_ended(tmp_path: 
             assert program.line() is None
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_recording_being_made_of_nothing_but_bad_items_says_so_and_fails(
     tmp_path: Path, server: OxigraphServer
 ) -> None:
@@ -263,7 +268,7 @@ def test_a_recording_being_made_of_nothing_but_bad_items_says_so_and_fails(
         assert program.line() == ALL_BAD
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_on_a_terminal_it_is_said_above_the_table_and_again_below_it(tmp_path: Path) -> None:
     folder = made(tmp_path, MISNAMED)
     terminal, theirs = pty.openpty()

@@ -231,7 +231,7 @@ def line_with(process: subprocess.Popen[str], words: str) -> str:
     raise AssertionError(f"{words!r} is not in {seen}")
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_a_server_that_is_not_there_is_told_while_the_standard_output_stays_pure(
     tmp_path: Path,
 ) -> None:
@@ -242,7 +242,6 @@ def test_a_server_that_is_not_there_is_told_while_the_standard_output_stays_pure
         assert process.communicate()[0] == ""
 
 
-@pytest.mark.slow
 @THOROUGH
 def test_a_recording_that_is_made_tells_it_too(tmp_path: Path) -> None:
     folder = made(tmp_path, "tcp", f'address = "{nobody()}", log = "log"')
@@ -262,7 +261,6 @@ def nobody() -> str:
         return f"127.0.0.1:{free.getsockname()[1]}"
 
 
-@pytest.mark.slow
 @THOROUGH
 def test_a_service_tells_it_too(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
@@ -271,7 +269,7 @@ def test_a_service_tells_it_too(tmp_path: Path) -> None:
         assert "there is no file or folder" in line_with(process, "query: waiting: ")
 
 
-@pytest.mark.slow
+@THOROUGH
 def test_wrong_units_are_told_though_a_window_is_only_open(tmp_path: Path) -> None:
     folder = made(tmp_path, "lines", 'path = "events"')
     (folder / "events").write_text('{"at": 1750000000, "user": "a", "n": 1}\n')
@@ -300,7 +298,7 @@ def test_a_check_warns_of_wrong_units_in_the_first_records_of_a_file(
     assert ("warning" in out) == bool(words)
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.skipif(MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto")
 def test_a_wrong_topic_is_told_by_a_run(tmp_path: Path) -> None:
     broker = Mosquitto(tmp_path, log="information")

@@ -12,6 +12,7 @@ from acquatop.app.serve.registrations import QueryRegistration
 from acquatop.app.serve.registrations_in_store import NAME, InStore
 from acquatop.errors import EnvironmentProblem
 from connectors.object_store.patient import PatientObjects
+from tests.support.markers import THOROUGH
 from tests.support.s3.in_memory import InMemory, Lossy
 from tests.support.s3.running import new_place
 from tests.support.serving import QUERY, World, serving
@@ -61,7 +62,7 @@ def test_a_write_whose_reply_was_lost_is_done_once() -> None:
     assert InStore(objects, PLACE).read() == [registration(at) for at in (0, 1, 2, 4)]
 
 
-@pytest.mark.slow
+@THOROUGH
 @pytest.mark.usefixtures("s3")
 def test_a_service_goes_on_elsewhere_and_a_stale_one_ends(tmp_path: Path) -> None:
     world, state = World(tmp_path), f"{new_place()}?lease=4s"
