@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from acquatop.ingest.found import Found
 from acquatop.ingest.match import Matcher
-from acquatop.ingest.reduce.identities import TieIdentities
+from acquatop.ingest.reduce.block_merits import BlockValues
+from acquatop.ingest.reduce.pane_choice import Chosen, PaneChoice
 from acquatop.ingest.reduce.panes import Positions, by_pane, runs_of, within
 from acquatop.ingest.reduce.replica_view import ReplicaView
-from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.ingest.solution_columns import IDENTITY, KEY, number_column, term_column
-from acquatop.ingest.unscored import LIMIT, objects
-from acquatop.topk.contract import FloatArray, IntArray, Rows
-from acquatop.topk.order import best
+from acquatop.ingest.unscored import objects
+from acquatop.topk.contract import IntArray, Rows
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 from rspql.plan import Score
@@ -97,7 +97,8 @@ class PaneBest:
 
     It serves several queries that score by the same numbers and show the same ``terms``; a row that
     several keep is sent once. Of the rows without a score the newest 10 000 are kept. ``sampled``
-    rows of a pane are passed on whatever their merits. O(events) for each query.
+    rows of a pane are passed on whatever their merits. O(events) for each query, and for each but
+    the first some 2 ns.
     """
 
     def __init__(
@@ -122,41 +123,30 @@ class PaneBest:
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
         """Return the rows kept, pane by pane; the schema's metadata tells each query's rows."""
         assert found is not None
-        panes = list(by_pane(self.windows, found.times))
-        chosen: list[list[IntArray]] = [[] for _ in panes]
-        left_out: list[list[tuple[bool, bool]]] = [[] for _ in panes]
-        rows = self._rows_in_replica(found)
-        for asked in self._asked:
-            merits, waits = self._merits(asked, found, rows)
-            for number, (_, _, at) in enumerate(panes):
-                some, let_go, shed = _chosen(found, merits, at, waits, asked.capacity)
-                chosen[number].append(some)
-                left_out[number].append((let_go, shed))
-        kept = [
-            self._kept(found, pane, some, left)
-            for pane, some, left in zip(panes, chosen, left_out, strict=True)
-        ]
+        values = BlockValues(found, self._numbers, self._view)
+        scorings = [ReplicaScoring(each.score, self._view) for each in self._asked]
+        kept = []
+        for first, last, at in by_pane(self.windows, found.times):
+            choices = [PaneChoice(each.capacity) for each in self._asked]
+            for start, block in values.blocks(at, len(found.times[at])):
+                for choice, scoring in zip(choices, scorings, strict=True):
+                    choice.add(start, block.merits(scoring))
+            chosen = [choice.of(found, at) for choice in choices]
+            kept.append(self._kept(found, (first, last, at), chosen))
         return self._table(found, [each for each in kept if len(each.rows)])
-
-    # All queries together -------------------------------------------------------------------------
-
-    def _rows_in_replica(self, found: Found) -> IntArray | None:
-        """Return the replica's row of each found record; None without a replica."""
-        if self._view is None:
-            return None
-        rows: IntArray = self._view.rows(found.keys.dictionary)[found.keys.indices.to_numpy()]
-        return rows
 
     def _kept(
         self,
         found: Found,
         pane: tuple[int, int, Positions],
-        chosen: list[IntArray],
-        left_out: list[tuple[bool, bool]],
+        chosen: Sequence[Chosen],
     ) -> _Kept:
         first, last, at = pane
         count = len(found.times[at])
-        wanted = [within(at, _sample(count, self._sampled, first)), *map(np.sort, chosen)]
+        wanted = [
+            within(at, _sample(count, self._sampled, first)),
+            *(np.sort(each.rows) for each in chosen),
+        ]
         together = np.concatenate(wanted)
         rows = np.unique(together)
         columns = [found.numbers(name)[at] for name in self._numbers]
@@ -168,28 +158,9 @@ class PaneBest:
             rows,
             np.searchsorted(rows, together),
             list(map(len, wanted)),
-            left_out,
+            [(each.let_go, each.shed) for each in chosen],
             ranges,
         )
-
-    # Each query by itself -------------------------------------------------------------------------
-
-    def _merits(
-        self,
-        asked: PaneRequest,
-        found: Found,
-        rows: IntArray | None,
-    ) -> tuple[FloatArray, BoolArray | None]:
-        """Return each record's merit, and a mask of those without a merit; None if all have one."""
-        parts = tuple(found.numbers(name) for name in self._numbers)
-        scoring = ReplicaScoring(asked.score, self._view)
-        merits = (
-            scoring.merits_given({}, parts, len(found))
-            if rows is None
-            else scoring.merits_at(rows, parts)
-        )
-        waits = np.isnan(merits)
-        return merits, waits if waits.any() else None
 
     # Tables, written and read ---------------------------------------------------------------------
 
@@ -251,23 +222,6 @@ def _rows(table: pa.Table, numbers: tuple[str, ...], terms: tuple[str, ...]) -> 
     identities, keys, *carried = columns
     parts = tuple(np.array(table.column(number_column(name))) for name in numbers)
     return Rows(np.array(table.column(TIME)), identities, keys, parts, tuple(carried))
-
-
-def _chosen(
-    found: Found, merits: FloatArray, at: Positions, waits: BoolArray | None, capacity: int
-) -> tuple[IntArray, bool, bool]:
-    """Return the rows of a pane to keep, and whether rows with and without merit are left out."""
-    times = found.times
-    if waits is None:
-        of_pane = merits[at]
-        order = best(capacity, of_pane, times[at], TieIdentities(found, at))
-        return within(at, order), len(of_pane) > capacity, False
-    scored, waiting = (within(at, np.flatnonzero(each)) for each in (~waits[at], waits[at]))
-    order = best(capacity, merits[scored], times[scored], TieIdentities(found, scored))
-    shed = len(waiting) > LIMIT
-    if shed:
-        waiting = waiting[np.lexsort((waiting, -times[waiting]))[:LIMIT]]
-    return np.concatenate([scored[order], waiting]), len(scored) > capacity, shed
 
 
 def _sample(count: int, room: int, seed: int) -> IntArray:
