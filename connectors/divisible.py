@@ -40,6 +40,10 @@ class Step(NamedTuple):
         """Return a limit in that unit."""
         return ReadMaxRows(size) if self.counts_rows else ReadMaxBytes(size)
 
+    def size(self, limit: Any) -> int:
+        """Return the size of a limit in that unit."""
+        return int(limit.max_rows if self.counts_rows else limit.max_bytes)
+
 
 def step(reader: Divisible) -> Step:
     """Return the unit of a reader's limit."""
@@ -57,3 +61,13 @@ def cut(reader: Divisible, start: Any, end: Any, size: int) -> Any:
         if count == 1
         else reader.up_to(end).latestOffset(start, step(reader).limit(-(-left // count)))
     )
+
+
+def within(reader: Divisible, start: Any, end: Any, size: int) -> Any:
+    """Return where to stop on the way to an end: behind so much at most.
+
+    That does not depend on the end unless it is the end.
+    """
+    if reader.size(start, end) <= size:
+        return end
+    return reader.up_to(end).latestOffset(start, step(reader).limit(size))

@@ -93,11 +93,6 @@ class Checkpoint:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, "utf-8", "surrogateescape")
 
-    @property
-    def pace(self) -> Path:
-        """The file with the size of the next batch."""
-        return self.path / "acquatop-pace"
-
     def has_state(self) -> bool:
         """Return True if operators of Spark keep state there."""
         return (self.path / "state").exists()

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from connectors.divisible import Divisible, cut, step
+from connectors.divisible import Divisible, step, within
 
 GROWTH = 4
 """Largest ratio of a batch's size to that of the one before."""
@@ -64,10 +64,10 @@ class Pace:
 
 
 class Steps:
-    """Cuts what is planned of a stream into batches at a pace.
+    """Cuts what is planned of a stream into batches: at a pace, and within the source's limit.
 
-    What is mixed is cut only when it has turned out to be too much, as the cut decides what of it
-    comes too late.
+    Where a batch stops depends on the plan's end only if it stops there. What is mixed is cut only
+    when it has turned out to be too much, as the cut decides what of it comes too late.
     """
 
     def __init__(self, reader: Divisible, allowed: Allowance, size: int | None) -> None:
@@ -78,9 +78,13 @@ class Steps:
 
     def stop(self, start: Any, end: Any) -> Any:
         """Return where the next batch ends."""
-        if end != self._too_far and self._reader.is_mixed(start, end):
-            return end
-        return cut(self._reader, start, end, self.pace.size)
+        limited = within(self._reader, start, end, self._limit())
+        if end != self._too_far and self._reader.is_mixed(start, limited):
+            return limited
+        return within(self._reader, start, limited, self.pace.size)
+
+    def _limit(self) -> int:
+        return step(self._reader).size(self._reader.getDefaultReadLimit())
 
     def sent(self, start: Any, stop: Any, sent: int) -> None:
         """Note what a batch has sent."""

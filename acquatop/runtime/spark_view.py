@@ -30,17 +30,20 @@ def query_named(spark: SparkSession, name: str) -> StreamingQuery | None:
     return next((query for query in spark.streams.active if query.name == name), None)
 
 
-def purpose(stream: str, batch: int, queries: Sequence[str]) -> str:
-    """Return the description of the work on a batch.
+def purpose(stream: str, batch: int, queries: Sequence[str], part: int = 1) -> str:
+    """Return the description of the work on a batch, or on a later part of it.
 
     >>> purpose("urn:s", 3, ["top", "sums"])
     '<urn:s>, batch 3: top, sums'
+    >>> purpose("urn:s", 3, ["top"], part=2)
+    '<urn:s>, batch 3, part 2: top'
     >>> purpose("urn:s", 3, ["a", "b", "c", "d", "e"])
     '<urn:s>, batch 3: a, b, c and 2 more'
     """
     shown, others = list(queries[:_SHOWN]), len(queries) - _SHOWN
     more = f" and {others} more" if others > 0 else ""
-    return f"<{stream}>, batch {batch}" + (f": {', '.join(shown)}{more}" if shown else "")
+    what = f"<{stream}>, batch {batch}" + (f", part {part}" if part > 1 else "")
+    return what + (f": {', '.join(shown)}{more}" if shown else "")
 
 
 @contextmanager

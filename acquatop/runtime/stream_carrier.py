@@ -44,8 +44,7 @@ from acquatop.runtime.spark_view import (
 from acquatop.runtime.taker import Taker
 from connectors.divisible import Divisible
 from connectors.ending_source import ending
-from connectors.paced_source import PaceFile, paced
-from connectors.read_limits import PLANS_WITHIN_LIMITS
+from connectors.paced_source import PlanNotes, paced
 from connectors.registry import CONNECTORS
 from connectors.source_status import SourceStatus
 
@@ -124,7 +123,10 @@ class SparkCarrier:
         self._checkpoint = Checkpoint(
             None if resume is None else resume.folder, position, repeats=self._repeats
         )
+        self._notes = PlanNotes(self._checkpoint.path)
         self._last = self._checkpoint.last
+        self._part = 0
+        """Number of batches that have come of the plan at hand."""
         self._tell_pace()
         self._query: StreamingQuery | None = None
         self._taker = Taker(f"acquatop-taker-{stream.iri}", self._fail)
@@ -160,7 +162,7 @@ class SparkCarrier:
     def _rows(self, until_end: bool) -> DataFrame:
         source = CONNECTORS[self._stream.connector].data_source()
         source = ending(source) if until_end else source
-        source = paced(source, self._checkpoint.pace)
+        source = paced(source, self._checkpoint.path)
         own = source_options(self._stream.connector, self._stream.options)
         options = for_other_processes(self._stream.connector, own)
         form = register_in_driver(self._spark, source)
@@ -260,6 +262,9 @@ class SparkCarrier:
                 f"Spark's checkpoint goes on with batch {number}, after {self._last} was the last"
             )
         planned = self._planned(number)
+        if self._part and self._is_left(offset_in(planned)):
+            self._last, self._part = number, 0
+            return True
         note, parts, seconds = self._reduced(rows, planned)
         position = {
             "batch": number,
@@ -270,9 +275,17 @@ class SparkCarrier:
         self._give(batch, note)
         self._has_read(note)
         is_done = note == planned
+        self._part = 0 if is_done else self._part + 1
         if is_done:
             self._last = number
         return is_done
+
+    def _is_left(self, end: Any) -> bool:
+        """Return True if the rest of a plan is left to the next one, as it is less than a batch.
+
+        So a batch ends where it would if Spark had planned from its start.
+        """
+        return self._notes.has_more(end) and self._stop(end) == end
 
     def _give(self, batch: Batch, note: str) -> None:
         """Let the consumer take a batch, in the taker's thread if that lets executors go on."""
@@ -324,7 +337,7 @@ class SparkCarrier:
         """
         # The rows are not asked for: they would go through the JVM twice. What the batch reads is
         # known from its note.
-        end = self._limited(offset_in(planned))
+        end = offset_in(planned)
         while True:
             work = self._work(is_small=self._is_small(self._stop(end)))
             started = time.perf_counter()
@@ -344,7 +357,7 @@ class SparkCarrier:
     def _tell_pace(self) -> None:
         """Tell the source, which Spark asks in another process, how large the next batch may be."""
         if self._steps is not None:
-            PaceFile(self._checkpoint.pace).write(self._steps.pace.size)
+            self._notes.note_pace(self._steps.pace.size)
 
     def _read(self, end: Any, work: _Work) -> tuple[Any, list[list[Part]], int]:
         """Do the work on what is to be read up to an offset, or as much of it as can be sent.
@@ -368,13 +381,6 @@ class SparkCarrier:
         # Python has them unpacked.
         unpacked = sum(part.nbytes for of_partition in partitions for part in of_partition)
         return stop, partitions, max(sent, unpacked)
-
-    def _limited(self, end: Any) -> Any:
-        """Return the end of what is planned, within the source's limit where Spark knows none."""
-        if PLANS_WITHIN_LIMITS or not isinstance(self._reader, Divisible):
-            return end
-        limit = self._reader.getDefaultReadLimit()
-        return self._reader.up_to(end).latestOffset(self._offset, limit)
 
     def _stop(self, end: Any) -> Any:
         return end if self._steps is None else self._steps.stop(self._offset, end)
@@ -435,7 +441,7 @@ class SparkCarrier:
     @contextmanager
     def _at_work(self, job: Job) -> Iterator[None]:
         """See to it that a job is named, that it ends, and that it is said why it has failed."""
-        what = purpose(self._stream.iri, self._last + 1, job.queries)
+        what = purpose(self._stream.iri, self._last + 1, job.queries, part=self._part + 1)
         with (
             said_by_spark(self._session, self._stream),
             ended_if_lost(self._spark),

@@ -9,8 +9,10 @@ import json
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
@@ -21,6 +23,7 @@ from acquatop.engine.stream_driver import StreamDriver
 from acquatop.runtime import Batch, pace, stream_carrier
 from acquatop.runtime.checkpoint import offset_in
 from acquatop.runtime.pace import Allowance
+from connectors.offsets_by_file import reached
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("executors")]
 EVENTS = 6_000
@@ -30,7 +33,7 @@ CATALOG = """[prefixes]
 connector = "lines"
 arrivals = "all"
 lateness = "20ms"
-options = {{ path = "{folder}/events" }}
+options = {{ path = "{folder}/events"{limit} }}
 [streams.":s".mapping]
 subject = "http://example.org/user/{{user}}"
 time = "t"
@@ -54,7 +57,7 @@ class Life:
 
     dies_at: int = 0
     answers: list[str] = field(default_factory=list)
-    batches: list[tuple[int, object, object]] = field(default_factory=list)
+    batches: list[tuple[int, Any, object]] = field(default_factory=list)
 
     def give(self, answer: Answer) -> None:
         self.answers.append(json.dumps(answer.canonical()))
@@ -89,11 +92,12 @@ def live(
     state: str | None,
     dies_at: int = 0,
     *,
-    reads: str = QUERY,
+    limit: str = "",
 ) -> Life:
     """Read all that there is, unless it dies before."""
     life = Life(dies_at)
-    catalog = Catalog.parse(CATALOG.format(folder=folder), file=Path("catalog.toml"), variables={})
+    text = CATALOG.format(folder=folder, limit=limit)
+    catalog = Catalog.parse(text, file=Path("catalog.toml"), variables={})
     runtime = "local" if spark is None else "spark"
     kept = None if state is None else folder / state
     dying = pytest.raises(KilledError) if dies_at else nullcontext()
@@ -137,9 +141,9 @@ def test_what_could_be_one_batch_gives_the_same_bytes_as_many(
     monkeypatch: pytest.MonkeyPatch,
     knows: bool,
 ) -> None:
-    """Spark plans no more than there is room for, unless it cannot ask a source for less."""
+    """Spark plans a few batches, unless it cannot ask a source for less than all."""
     if not knows:
-        monkeypatch.setattr(stream_carrier, "paced", lambda source, pace: source)
+        monkeypatch.setattr(stream_carrier, "paced", lambda source, folder: source)
     write(tmp_path, lateness=20)
     right = live(tmp_path, None, None)
     found = live(tmp_path, spark, "state")
@@ -147,7 +151,9 @@ def test_what_could_be_one_batch_gives_the_same_bytes_as_many(
     assert len(right.answers) > 25
     assert len(found.batches) > 10
     numbers = [number for number, _, _ in found.batches]
-    assert numbers == (list(range(len(numbers))) if knows else [0] * len(numbers))
+    assert sorted(set(numbers)) == list(range(numbers[-1] + 1))
+    assert (numbers[-1] > 0) is knows
+    assert len(set(numbers)) < len(numbers)
     assert cramped == []
 
 
@@ -165,6 +171,24 @@ def test_a_batch_that_would_send_more_than_there_is_room_for_is_cut_again(
     assert len(cramped) < 4
 
 
+def ends(life: Life) -> list[tuple[int, object]]:
+    return [(reached(offset["events"]), pace) for _, offset, pace in life.batches]
+
+
+def test_batches_of_a_plan_keep_to_the_limit_of_the_source(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path, lateness=20)
+    limit = ", maxBytesPerBatch = 40000"
+    found = live(tmp_path, spark, "state", limit=limit)
+    assert found.answers == live(tmp_path, None, None, limit=limit).answers
+    sizes = np.diff([0, *(end for end, _ in ends(found))])
+    # Only the last one is smaller than it may be.
+    assert max(sizes) <= 40_000 < min(sizes[:-1]) + 500
+    assert sum(sizes) == (tmp_path / "events").stat().st_size
+    assert len({number for number, _, _ in found.batches}) < len(sizes) / 4
+
+
 @pytest.mark.parametrize("dies_at", [1, 4, 9])
 def test_a_restart_reads_on_as_it_would_have_been_read(
     spark: SparkSession, tmp_path: Path, cramped: list[int], dies_at: int
@@ -178,7 +202,7 @@ def test_a_restart_reads_on_as_it_would_have_been_read(
     kept = dies_at - 1
     assert first.batches[:kept] == whole.batches[:kept]
     # The numbers of plans differ: Spark's next plan begins where the last batch was left.
-    assert [batch[1:] for batch in second.batches] == [batch[1:] for batch in whole.batches[kept:]]
+    assert ends(second) == ends(whole)[kept:]
     again = next(
         at
         for at in range(len(first.answers) + 1)

@@ -72,7 +72,7 @@ def test_small_batches_need_no_job_and_give_the_same_bytes(
         assert jobs == []
         assert answered(tmp_path, EXECUTORS, spark) == right
         assert len(jobs) > 5
-        assert jobs[1] == "<http://example.org/s>, batch 1: query"
+        assert jobs[1] == "<http://example.org/s>, batch 0, part 2: query"
         before = len(jobs)
         # Batches have nearly 4000 bytes, and the last one has less.
         monkeypatch.setattr(placement, "MOST_BYTES", 3_900)
