@@ -50,7 +50,7 @@ from connectors.subjects import named_records
 
 WARM = 4
 """Batches before the measurement starts: after them the windows are full."""
-MEASURED = 4
+MEASURED = 12
 Result = TypeVar("Result")
 
 

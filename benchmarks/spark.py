@@ -131,6 +131,8 @@ class Bench:
         rounds = [child.python(way.module, arguments, tell) for _ in range(self.options.repeat)]
         seconds, cpu = (self._of(each[name] for each in rounds) for name in ("seconds", "cpu"))
         figures = {"s": seconds, "rows/s": rows / seconds, "CPU s": cpu}
+        if "sent" in rounds[0]:
+            figures["MB sent"] = rounds[0]["sent"] / 1e6
         return checked(Line(way.name, figures, way.note), expected, rounds[0])
 
     def _of(self, figures: Iterable[float]) -> float:
@@ -169,7 +171,7 @@ def job_part(bench: Bench, letter: str, job: str, title: str, wanted: str) -> Pa
         letter,
         title,
         wanted,
-        ("s", "rows/s", column, "CPU s"),
+        ("s", "rows/s", column, "CPU s", "MB sent"),
         relative(lines, len(floors), "rows/s", column),
     )
 
@@ -277,7 +279,12 @@ def part_d(bench: Bench) -> Part:
         group = [_many(bench, job, kind, count, batch) for count in bench.options.queries]
         lines += relative(group, 0, "s", "× one query")
     title = f"many queries on one stream, {_size(bench)}"
-    return Part("d", title, "1,000 queries < 20×", ("s", "× one query"), lines)
+    columns = ("s", "× one query", "CPU s", "MB sent")
+    return Part("d", title, "100 queries ≤ 2×, 1,000 < 20×", columns, lines)
+
+
+_OF_MANY = {"s", "CPU s", "MB sent"}
+"""Figures of many queries."""
 
 
 def _many(bench: Bench, job: str, kind: str, count: int, batch: str) -> Line:
@@ -287,7 +294,10 @@ def _many(bench: Bench, job: str, kind: str, count: int, batch: str) -> Line:
         arguments["filtered"] = "1"
     _, expected = bench.floor(job)
     line = bench.measured(Way(name, "ours", arguments), expected, bench.world.rows)
-    return replace(line, figures={"s": line.figures["s"]}) if line.figures else line
+    kept = ("s", "CPU s", "MB sent")
+    return replace(
+        line, figures={name: line.figures[name] for name in kept if name in line.figures}
+    )
 
 
 # All ----------------------------------------------------------------------------------------------

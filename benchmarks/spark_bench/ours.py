@@ -153,14 +153,16 @@ def engine(
             own.close()
 
 
-class Begun(Silent):
-    """Observer of the beginning of the first batch."""
+class Seen(Silent):
+    """Observer of the beginning of the first batch, and of the bytes that all have sent."""
 
     def __init__(self) -> None:
         self.at: float | None = None
+        self.sent = 0
 
     def batch(self, seen: BatchSeen) -> None:
         """Take note of a batch."""
+        self.sent += seen.sent_bytes
         self.at = time.perf_counter() - seen.seconds if self.at is None else self.at
 
 
@@ -205,12 +207,12 @@ def main() -> None:
     )
     options = parser.parse_args()
     told("the engine starts")
-    keeps, begun = bool(options.state), Begun()
+    keeps, seen = bool(options.state), Seen()
     carried = SparkRuntime() if options.runtime == "spark" else None
     if carried is not None:
         warm_up(options.job, carried)
     place = options.folder, options.job, options.runtime, options.rows
-    with engine(*place, keeps_state=keeps, observer=begun, carried=carried) as running:
+    with engine(*place, keeps_state=keeps, observer=seen, carried=carried) as running:
         texts = [
             query(options.job, number, filtered=options.filtered)
             for number in range(options.queries)
@@ -224,9 +226,9 @@ def main() -> None:
         ended, cpu = time.perf_counter(), spent() - cpu
     if carried is not None:
         carried.close()
-    began = started if begun.at is None else begun.at
+    began = started if seen.at is None else seen.at
     result = {"seconds": ended - began, "cpu": cpu, "registered": began - started, "others": others}
-    hand_back({**result, "answers": list(answers.items())})
+    hand_back({**result, "sent": seen.sent, "answers": list(answers.items())})
 
 
 if __name__ == "__main__":
