@@ -17,6 +17,7 @@ from rspql.plan import (
     Score,
     TopKPlan,
     WindowedPlan,
+    WindowPart,
 )
 from rspql.printer import duration_text, expression_text, inside_text, pattern_text, query_text
 from rspql.scoring import DEFAULT_FUNCTIONS, bounds
@@ -79,17 +80,27 @@ def _reason(analysis: Analysis) -> Document | None:
 def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> Document:
     asked = plan.join.services[0] if plan.join else plan.service
     replica = known.get(asked.iri.value) if asked else None
-    window = _window(plan.window)
+    parts = plan.parts or (
+        WindowPart(
+            plan.window,
+            plan.stream_pattern,
+            plan.stream_variables,
+            plan.stream_filters,
+            plan.aggregate,
+            plan.stream_group,
+        ),
+    )
     return {
         "windows": [
             {
-                **window,
-                "pattern": pattern_text(plan.stream_pattern)
-                if plan.stream_group is None
-                else inside_text(plan.stream_group),
-                "filters": [expression_text(each) for each in plan.stream_filters],
-                "aggregate": _aggregate(plan.aggregate) if plan.aggregate else None,
+                **_window(part.window),
+                "pattern": pattern_text(part.pattern)
+                if part.group is None
+                else inside_text(part.group),
+                "filters": [expression_text(each) for each in part.filters],
+                "aggregate": _aggregate(part.aggregate) if part.aggregate else None,
             }
+            for part in parts
         ],
         "remotes": _asked(plan, known),
         "score": _score(analysis),
@@ -104,7 +115,7 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
             for each in plan.computed
         ],
         "finish": None if plan.finish is None else _finish(plan.finish),
-        "memory": _memory(plan, window["open_at_once"], replica),
+        "memory": _memory(plan, _window(plan.window)["open_at_once"], replica),
     }
 
 
@@ -197,6 +208,7 @@ def _memory(plan: TopKPlan, windows: int, replica: Document | None) -> Document 
     if (
         plan.aggregate
         or plan.finish
+        or plan.parts
         or (plan.service and (replica is None or replica["n"] is None))
     ):
         return None

@@ -284,6 +284,29 @@ class Finish:
 
 
 @dataclass(frozen=True)
+class WindowPart:
+    """Part of a query that one of several windows answers by itself.
+
+    ``variables`` are those of the pattern's solutions, which are aggregated if there is an
+    ``aggregate``. If the pattern is more than a star, ``group`` is all of it.
+    """
+
+    window: AnyWindow
+    pattern: tuple[TriplePattern, ...]
+    variables: tuple[str, ...]
+    filters: tuple[Expression, ...]
+    aggregate: Aggregation | None = None
+    group: Group | None = None
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """The variables that are joined: the pattern's, or keys and aggregates."""
+        if self.aggregate is None:
+            return self.variables
+        return (*self.aggregate.keys, *(each.variable for each in self.aggregate.columns))
+
+
+@dataclass(frozen=True)
 class TopKPlan:
     """Plan of a continuous top-k query: WINDOW ⋈ SERVICE, EXTEND with the score, ORDER, LIMIT.
 
@@ -298,7 +321,9 @@ class TopKPlan:
     ``finish``, more than the best k by the score may be needed. If the window's pattern is more
     than a star, ``stream_group`` is all of it, about one subject, and ``stream_pattern`` has the
     triple patterns in it. With a ``join`` the ``service`` stands for several, or for what is
-    computed beside one. A ``form`` is what an answer makes of the rows.
+    computed beside one. A ``form`` is what an answer makes of the rows. If several windows are
+    joined, each has one of the ``parts``; then the ``window`` is the first of theirs, and filters
+    and aggregates are the parts'.
     """
 
     name: str | None
@@ -321,6 +346,7 @@ class TopKPlan:
     stream_group: Group | None = None
     join: Join | None = None
     form: Construct | Ask | None = None
+    parts: tuple[WindowPart, ...] = ()
 
 
 Plan = TopKPlan | WindowedPlan

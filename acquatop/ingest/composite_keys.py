@@ -47,3 +47,15 @@ def terms_of_key(names: Sequence[str], key: str) -> Mapping[str, str]:
     {'x': '"a"', 'y': '<urn:b>'}
     """
     return dict(zip(names, key.split(_BETWEEN, len(names) - 1), strict=True))
+
+
+def column_of_keys(names: Sequence[str], keys: pa.Array, name: str) -> pa.Array:
+    r"""Return the terms of one variable of many keys.
+
+    >>> column_of_keys(["x", "y"], pa.array(['"a"\n<urn:b>']), "y").to_pylist()
+    ['<urn:b>']
+    """
+    if len(names) == 1:
+        return keys
+    parts = pc.split_pattern(keys, _BETWEEN, max_splits=len(names) - 1)
+    return pc.list_element(parts, names.index(name))

@@ -134,6 +134,10 @@ def _properties(bound: Bound) -> Mapping[str, Property]:
 
 
 def _known(bound: BoundQuery) -> Iterator[tuple[str, str]]:
+    if bound.parts:
+        for part in bound.parts:
+            yield from _known(part)
+        return
     plan, matcher = bound.plan, bound.matcher
     aggregate = plan.aggregate
     for name in plan.stream_variables if aggregate is None else aggregate.keys:

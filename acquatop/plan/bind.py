@@ -9,6 +9,7 @@ from acquatop.catalog.catalog import Catalog, Service
 from acquatop.catalog.functions import function_problems, with_declared
 from acquatop.ingest.matchers import matcher_of
 from acquatop.ingest.record_pattern import unknown_predicate
+from acquatop.plan.bind_parts import bound_parts, parts_have_numbers
 from acquatop.plan.bound import (
     Bound,
     BoundCounted,
@@ -89,6 +90,8 @@ def _bind(
 def _has_numbers(plan: TopKPlan, catalog: Catalog) -> bool:
     """Return True if the stream's values in a plan's score and filters are numbers."""
     stream = catalog.streams.get(plan.window.stream.value)
+    if plan.parts:
+        return parts_have_numbers(plan, catalog)
     if stream is None:
         return False
     return matcher_of(plan, stream.mapping, arrivals=stream.arrivals).has_numbers
@@ -131,27 +134,34 @@ def _bind_topk(
 ) -> BoundQuery | Diagnostic:
     """Bind a plan for incremental evaluation, or return the reason why the catalog prevents it."""
     found: list[Diagnostic] = []
+    parts = bound_parts(plan, catalog, found)
     window = window_of(plan.window, catalog, found)
     services = _services(plan, catalog, found)
     service = services[0] if services else None
     if window is None or len(services) < _asked(plan):
         raise QueryError(found, text, file)
     matcher = matcher_of(plan, window.stream.mapping, arrivals=window.stream.arrivals)
-    matcher.check(found)
+    if not plan.parts:
+        matcher.check(found)
     if plan.join:
         check_joined(plan, services, window.stream, found)
     elif plan.service and service:
         check_records(service, plan.service.group, plan.join_variables[0], found)
         check_refresh(plan, window.stream, service, found)
-    if plan.service:
+    if plan.service and not plan.parts:
         check_strategy(plan, window, found)
     mistakes = [each for each in found if each.code != "unsupported"]
     if mistakes:
         raise QueryError(mistakes, text, file)
     if found:
         return found[0]
-    typed = replace(plan.score, datatypes=matcher.score_datatypes(plan.score))
-    plan = replace(plan, score=typed)
+    matchers = {each.matcher: each.plan.score for each in parts} or {matcher: plan.score}
+    datatypes = {
+        name: datatype
+        for each, score in matchers.items()
+        for name, datatype in each.score_datatypes(score).items()
+    }
+    plan = replace(plan, score=replace(plan.score, datatypes=datatypes))
     return BoundQuery(
         name or plan.name or "query",
         plan,
@@ -160,6 +170,7 @@ def _bind_topk(
         window.windows,
         matcher,
         tuple(services) if plan.join else (),
+        parts,
     )
 
 

@@ -29,6 +29,8 @@ def columns_of(bound: Bound) -> Mapping[str, str] | None:
 
 
 def _types(bound: BoundQuery) -> dict[str, str]:
+    if bound.parts:
+        return {name: type_ for part in bound.parts for name, type_ in _types(part).items()}
     plan, matcher = bound.plan, bound.matcher
     if plan.aggregate is None:
         found = {name: _TYPES.get(matcher.datatype(name) or "") for name in plan.stream_variables}

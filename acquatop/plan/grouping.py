@@ -57,8 +57,10 @@ def evaluation_key(bound: Bound, *, shared: bool = False) -> str:
     directories hold these keys: their text must not change.
     """
     match bound:
-        case BoundQuery():
+        case BoundQuery(parts=()):
             return _shared_key(bound) if shared else _same_content_key(bound)
+        case BoundQuery():
+            return f"joined windows: {bound.name}"
         case BoundWindowed() | BoundCounted():
             return f"alone: {bound.name}"
 

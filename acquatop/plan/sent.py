@@ -14,6 +14,9 @@ def sent_for(bound: Bound) -> str:
         return "every record, because whole windows are evaluated"
     if isinstance(bound, BoundCounted):
         return "every record, because the driver counts them"
+    if bound.parts:
+        several = (f"of <{each.name}> {sent_for(each)}" for each in bound.parts)
+        return "; ".join(several)
     if bound.keeps_each_solution:
         return _solutions(bound)
     if bound.plan.aggregate is not None:

@@ -15,16 +15,13 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.plan.bound import Bound, BoundQuery
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
-from acquatop.query.aggregates.in_driver import AggregatesInDriver
-from acquatop.query.aggregates.in_executors import AggregatesInExecutors
 from acquatop.query.aggregates.moving import Move, MovingAggregates
-from acquatop.query.content import Buffered, Content, PaneFollower, SolutionContent
+from acquatop.query.contents import content_of
 from acquatop.query.contract import Sizes, Tick
-from acquatop.query.joined_remote import JoinedRemote, remote_of
+from acquatop.query.joined_remote import remote_of
 from acquatop.query.member import Member
 from acquatop.query.ranking import TopKOperator
 from acquatop.query.schedule.one_window import OneWindow
-from acquatop.query.topk.content import CandidateContent
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.replica_refresh import RankingNeeds
 from acquatop.topk.snapshot import pack_parts, unpack_parts
@@ -67,7 +64,7 @@ class TopKEvaluation:
         self._instant = instant
         self._remote = remote_of(bound, maintainer, rankers, random, clock=clock, expects=expects)
         self._schedule = OneWindow(bound.windows)
-        self._content = _content_of(bound, self._remote, scattered, move, hashes)
+        self._content = content_of(bound, self._remote, scattered, move, hashes)
         self._open: int | None = None
         """First window that is open; None before the first close."""
         self._resumed: Mapping[str, bytes] = {}
@@ -257,32 +254,3 @@ class TopKEvaluation:
     def snapshot_committed(self) -> None:
         """Note that the last snapshot is durable."""
         self._content.snapshot_committed()
-
-
-def _content_of(
-    bound: BoundQuery,
-    remote: JoinedRemote,
-    scattered: ExecutorAggregates | None,
-    move: Move | None,
-    hashes: IdentityHash | None,
-) -> Content:
-    """Return the kind of content that a query needs."""
-    is_reduced = (
-        bound.arrivals == "distinct"
-        and not (bound.refills or bound.retains)
-        and not remote.refresh.looks_at_panes
-    )
-    if scattered is not None:
-        assert is_reduced, "only reduced arrivals can be kept in executors"
-        return AggregatesInExecutors(bound, remote.store, scattered)
-    if move is not None and is_reduced:
-        return MovingAggregates(bound, remote.store, hashes, move)
-    content: SolutionContent
-    if bound.plan.aggregate is not None:
-        content = AggregatesInDriver(bound, remote.store, hashes)
-    else:
-        content = CandidateContent(bound, remote.store)
-    followers: Sequence[PaneFollower] = [remote.refresh]
-    if is_reduced:
-        return content
-    return Buffered(bound, content, followers, prunes=bound.has_fixed_scores)

@@ -18,6 +18,7 @@ from acquatop.query.aggregates.on_executors import scattered_content
 from acquatop.query.contract import Evaluation
 from acquatop.query.count_windows import CountedEvaluation, OpenWhole
 from acquatop.query.evaluation import TopKEvaluation
+from acquatop.query.joined_windows.evaluation import JoinedWindowsEvaluation
 from acquatop.query.shared.evaluation import SharedEvaluation
 from acquatop.query.sparql.content import StoreContent
 from acquatop.query.sparql.engine import EngineFunction, SparqlEngine
@@ -93,6 +94,10 @@ def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Eva
                 bound, replica, folder, run, durable=resources.durable, hashes=hashes
             )
 
+        if bound.parts:
+            return JoinedWindowsEvaluation(
+                bound, replica, clock=resources.clock, rankers=resources.rankers
+            )
         move = Move(scatter, resources.has_executors)
         return TopKEvaluation(
             bound,

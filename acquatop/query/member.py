@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from acquatop.answer.answer import Answer, Counts, Row
+from acquatop.answer.answer import Answer, Counts, Row, Shown
 from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse
 from acquatop.answer.certificate import Certificate
 from acquatop.answer.render import Bindings
@@ -125,9 +126,16 @@ class Member(Generic[OperatorT]):
         return self.since is None or self.since <= window
 
     def answer(
-        self, closed: ClosedWindow, counts: Counts, refreshed: Refreshed = NOTHING_REFRESHED
+        self,
+        closed: ClosedWindow,
+        counts: Counts,
+        refreshed: Refreshed = NOTHING_REFRESHED,
+        windows: tuple[Shown, ...] = (),
     ) -> Answer:
-        """Return the answer of a window that has closed, after all changes were applied."""
+        """Return the answer of a window that has closed, after all changes were applied.
+
+        ``windows`` are those that are shown, if several are joined.
+        """
         window, fetched = closed.window, refreshed.fetched
         at_ms = self._instant(closed.closes_ms)
         finished = self._finished(window, at_ms) or self._shown_best(window, at_ms)
@@ -139,6 +147,7 @@ class Member(Generic[OperatorT]):
         if self._finishing is None or self._finishing.is_estimated:
             expected = self._facts.expect(window, top, certificate.status)
         result = formed(self.bound.plan, tuple(self._rows(finished, fetched)))
+        result = replace(result, windows=windows) if windows else result
         use = RemoteUse(
             tuple(to_rdflib(key) for key in sorted(refreshed.keys)),
             refreshed.spending,
@@ -207,6 +216,14 @@ class Member(Generic[OperatorT]):
             )
             for each in at
         ]
+
+    def output_snapshot(self) -> bytes:
+        """Return the state of the answers alone, if the ranking is made anew at each close."""
+        return self._assembly.snapshot()
+
+    def resume_output(self, snapshot: bytes) -> None:
+        """Restore the state of the answers alone."""
+        self._assembly.resume(snapshot)
 
     def snapshot(self) -> bytes:
         """Return the query's own state."""

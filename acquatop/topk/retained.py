@@ -196,6 +196,11 @@ class Retained:
         rank, parts = self._lost.best(window), self._lost.parts(window)
         return None if rank is None else (rank, *(parts or ((), ())))
 
+    def inside(self, window: int) -> Rows:
+        """Return the rows that lie in a window, as they came. O(rows)."""
+        at = np.flatnonzero(self._lasts >= window)
+        return self._pool.take(at) if len(at) else NO_ROWS
+
     def covering(self, window: int) -> Rows:
         """Return the rows that lie in a window that has been asked for, best first."""
         return self._in_order(np.flatnonzero(self._lasts >= window))[0]

@@ -48,7 +48,7 @@ class JoinedServices:
 def join_services(
     query: ast.Query,
     ranking: Ranking,
-    element: ast.Pattern,
+    windows: Sequence[ast.Pattern],
     stream: Names,
     functions: FunctionRegistry,
     is_numeric: IsNumeric,
@@ -56,15 +56,15 @@ def join_services(
 ) -> JoinedServices:
     """Return a query with the remotes' side in one SERVICE pattern.
 
-    ``element`` is the stream's part of the query, ``stream`` the variables that it binds. ``past``
-    are the past values that replicas bind, by the SERVICE pattern. Raises :class:`NotIncremental`
-    if the rest has patterns that no remote answers by keys.
+    ``windows`` are the stream's parts of the query, ``stream`` the variables that they bind.
+    ``past`` are the past values that replicas bind, by the SERVICE pattern. Raises
+    :class:`NotIncremental` if the rest has patterns that no remote answers by keys.
     """
     assert query.where is not None
-    _check_order(query.where.elements, element)
+    _check_order(query.where.elements, windows)
     splitter = _Splitter(query, ranking, stream, is_numeric)
     for each in query.where.elements:
-        if each is not element:
+        if each not in windows:
             splitter.take(each)
     expression, pulled = _without_terms(ranking.expression, query, is_numeric)
     inside = ast.Group((*splitter.inside, *pulled))
@@ -85,16 +85,16 @@ def join_services(
         tuple(name for name in {**visible(inside), **before} if name not in inputs),
     )
     service = ast.ServicePattern(JOINED, inside, span=splitter.inside[0].span)
-    where = replace(query.where, elements=(element, service, *splitter.outside))
+    where = replace(query.where, elements=(*windows, service, *splitter.outside))
     return JoinedServices(
         replace(query, where=where), replace(ranking, expression=expression), join
     )
 
 
-def _check_order(elements: Sequence[ast.Pattern], element: ast.Pattern) -> None:
-    """Raise if something before the WINDOW means something else behind it."""
-    before = itertools.takewhile(lambda each: each is not element, elements)
-    for each in before:
+def _check_order(elements: Sequence[ast.Pattern], windows: Sequence[ast.Pattern]) -> None:
+    """Raise if something before a WINDOW means something else behind it."""
+    last = max(at for at, each in enumerate(elements) if each in windows)
+    for each in elements[:last]:
         if isinstance(each, ast.OptionalPattern | ast.MinusPattern | ast.Assignment):
             raise NotIncremental("it stands before the WINDOW pattern that it is joined with", each)
 

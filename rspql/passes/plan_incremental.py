@@ -10,6 +10,7 @@ from rspql.passes.check_names import calls_own
 from rspql.passes.computed_columns import computed_columns
 from rspql.passes.finish import finish
 from rspql.passes.join_services import JOINED, JoinedServices, join_services
+from rspql.passes.join_windows import JoinedParts, push_to_parts, read_windows, window_parts
 from rspql.passes.not_incremental import JoinsMore, NotIncremental
 from rspql.passes.numbers_alone import check_arithmetic, check_conditions, check_remote_values
 from rspql.passes.plan_windowed import VOLATILE, expander
@@ -79,10 +80,10 @@ def _joined(
     assert query.where is not None
     windows = [each for each in query.where.elements if isinstance(each, _FromStream)]
     asks = any(isinstance(node, ast.ServicePattern) for node in ast.walk(query.where))
-    if len(windows) != 1 or not asks:
+    if not windows or not asks:
         raise refusal
     _check_clauses(query, ranking)
-    part = read_stream(windows[0])
+    part = read_windows(windows)
 
     def is_numeric(expression: ast.Expression, is_condition: bool) -> bool:
         try:
@@ -100,7 +101,7 @@ def _joined(
         return True
 
     past = {part.pattern: part.past for part in sources.remotes}
-    return join_services(query, ranking, windows[0], part.bound, functions, is_numeric, past)
+    return join_services(query, ranking, windows, part.bound, functions, is_numeric, past)
 
 
 def _with_one_service(
@@ -114,11 +115,12 @@ def _with_one_service(
 ) -> TopKPlan:
     """Return the plan of a query that asks one service at most, which may stand for several."""
     _check_clauses(query, ranking)
-    element, service, filters = _parts(query)
-    part = read_stream(element)
-    if part.group is not None and ranking.expression is not None:
-        ranking = replace(ranking, expression=with_binds(ranking.expression, part.group))
-    _check_scopes(query, element, part)
+    elements, service, filters = _parts(query)
+    part = read_windows(elements)
+    for element, each in zip(elements, map(read_stream, elements), strict=True):
+        if each.group is not None and ranking.expression is not None:
+            ranking = replace(ranking, expression=with_binds(ranking.expression, each.group))
+        _check_scopes(query, element, each)
     outputs = dict.fromkeys(join.outputs) if join else {}
     remote = {**visible(service.group), **outputs} if service else {}
     inputs = join.inputs if join else tuple(name for name in part.bound if name in remote)
@@ -127,7 +129,11 @@ def _with_one_service(
     if join and part.aggregate and inputs != part.aggregate.keys:
         raise NotIncremental("what it joins depends on more than the key it groups by", service)
     decided = _decided_by(service, sources)
-    pushed = _pushed(part, [_written(each, query) for each in filters], decided)
+    written = [_written(each, query) for each in filters]
+    joined = part if isinstance(part, JoinedParts) else None
+    pushed, own = push_to_parts(joined, written, decided) if joined else (None, {})
+    pushed = pushed or _pushed(part, written, decided)
+    _check_decidable([*written, *pushed.stream, *pushed.joined])
     check_stream_filters(pushed.stream, functions)
     if part.aggregate or not service:
         check_numeric(ranking, functions)
@@ -140,7 +146,7 @@ def _with_one_service(
         window=next(each for each in sources.windows if each.name == part.window),
         stream_pattern=part.pattern,
         stream_variables=tuple(part.solved),
-        stream_filters=pushed.stream,
+        stream_filters=() if joined else pushed.stream,
         aggregate=part.aggregate,
         service=_asked(service, remote, pushed.remote, functions) if service else None,
         join_variables=inputs,
@@ -154,14 +160,15 @@ def _with_one_service(
         finish=finish(query, ranking, part, remote, functions),
         stream_group=None if part.group is None else as_evaluated(part.group, functions),
         join=join,
+        parts=window_parts(joined, own, sources.windows, inputs, pushed.joined, score, functions)
+        if joined
+        else (),
     )
 
 
 def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
     """Raise if the query has clauses for which there is no incremental operator."""
     assert isinstance(query.form, ast.Select)
-    if len(query.windows) > 1:
-        raise NotIncremental("it reads several windows", query.windows[1])
     if query.group_by or query.having:
         asks = any(isinstance(node, ast.ServicePattern) for node in ast.walk(query))
         what = (
@@ -174,8 +181,10 @@ def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
         raise NotIncremental("it also needs static data", query)
 
 
-def _parts(query: ast.Query) -> tuple[_FromStream, ast.ServicePattern | None, list[ast.Expression]]:
-    """Return the pattern on the one window, the one service, if any, and their filters."""
+def _parts(
+    query: ast.Query,
+) -> tuple[list[_FromStream], ast.ServicePattern | None, list[ast.Expression]]:
+    """Return the patterns on windows, the one service, if any, and their filters."""
     assert query.where is not None
     elements = query.where.elements
     for element in elements:
@@ -187,14 +196,12 @@ def _parts(query: ast.Query) -> tuple[_FromStream, ast.ServicePattern | None, li
         raise NotIncremental("a BIND stands before what it is joined with", elements[0])
     windows = [element for element in elements if isinstance(element, _FromStream)]
     services = [element for element in elements if isinstance(element, ast.ServicePattern)]
-    if len(windows) != 1:
-        raise NotIncremental(
-            "it matches several patterns against windows", windows[1] if windows else query.where
-        )
+    if not windows:
+        raise NotIncremental("it matches no pattern against a window", query.where)
     if len(services) > 1:
         raise JoinsMore("it asks several services", services[1])
     filters = [each.expression for each in elements if isinstance(each, ast.Filter)]
-    return windows[0], services[0] if services else None, filters
+    return windows, services[0] if services else None, filters
 
 
 def _why_not(element: ast.Pattern) -> str:
@@ -211,7 +218,10 @@ def _check_scopes(query: ast.Query, element: ast.Pattern, part: StreamPart) -> N
     """Raise if a name hidden in a sub-query has another meaning outside it."""
     assert query.where is not None
     others = [each for each in query.where.elements if each is not element]
-    outside = {name: None for node in (query.form, *others, *query.order) for name in used_in(node)}
+    windows = [each for each in others if isinstance(each, _FromStream)]
+    rest = (query.form, *(each for each in others if each not in windows), *query.order)
+    outside = {**visible(ast.Group(tuple(windows)))}
+    outside.update((name, None) for node in rest for name in used_in(node))
     for name in part.hidden:
         if name in outside:
             raise NotIncremental(
@@ -233,7 +243,6 @@ def _pushed(part: StreamPart, filters: list[ast.Expression], remote: Names) -> P
     variables ``remote`` are sent to the remote.
     """
     on_arrival = part.bound if part.aggregate is None else dict.fromkeys(part.aggregate.keys)
-    _check_decidable([*filters, *part.filters, *part.later])
     pushed = push_filters([*filters, *part.later], on_arrival, remote)
     inside = push_filters(part.filters, part.solved, {})
     return replace(pushed, stream=pushed.stream + inside.stream)

@@ -58,7 +58,7 @@ def planned_score(
             message = f"nothing binds ?{name}, which the score needs"
             found.append(Diagnostic("unbound", message, span, hint))
     used = tuple(dict.fromkeys(needed))
-    _check_keys_unused(part, used, expression)
+    check_keys_unused(part, used, expression)
     return Score(
         expression=expression,
         descending=ranking.descending,
@@ -82,7 +82,7 @@ def check_numeric(ranking: Ranking, functions: FunctionRegistry) -> None:
         raise NotIncremental(problems[0].message, ranking.expression)
 
 
-def _check_keys_unused(part: StreamPart, used: tuple[str, ...], expression: ast.Expression) -> None:
+def check_keys_unused(part: StreamPart, used: tuple[str, ...], expression: ast.Expression) -> None:
     """Raise if a score or a filter on aggregates computes with what is grouped by."""
     for name in part.aggregate.keys if part.aggregate else ():
         if name in used:

@@ -233,7 +233,7 @@ REFUSED = {
         select="?u (SUM(?f) AS ?n)",
         order="GROUP BY ?u ORDER BY ?n",
     ),
-    "it matches several patterns against windows": aggregated(f"{WITHIN} WINDOW :w {{ ?u :y ?y }}"),
+    "the windows' patterns share no variable": aggregated(f"{WITHIN} WINDOW :w {{ ?y :y ?z }}"),
     "?x within the sub-query is not the ?x outside it": aggregated(
         "WINDOW :w { SELECT ?u (SUM(?x) AS ?n) { ?u :x ?x } GROUP BY ?u }",
         more="BIND(2 * ?f AS ?x)",

@@ -177,8 +177,8 @@ NOT_INCREMENTAL = {
     "a key of ORDER BY needs the whole window": query(
         order="ORDER BY ?score DESC(EXISTS { ?u :m 3 })"
     ),
-    "it reads several windows": query(
-        f"{WINDOW} WINDOW :v {{ ?u :n ?n }} {SERVICE}",
+    "the windows' patterns share no variable": query(
+        f"{WINDOW} WINDOW :v {{ ?v :n ?n }} {SERVICE}",
         windows="FROM NAMED WINDOW :w ON :s [RANGE 9m] FROM NAMED WINDOW :v ON :t [RANGE 1m]",
     ),
     "it groups the joined solutions": query(select="?u (SUM(?m) AS ?score)").replace(
@@ -388,7 +388,7 @@ def test_where_a_score_without_a_remote_may_stand(
 
 
 NOT_INCREMENTAL_ALONE = {
-    "it matches several patterns against windows": alone(f"{WINDOW} WINDOW :w {{ ?u :n ?n }}"),
+    "windows' patterns share no variable": alone(f"{WINDOW} WINDOW :w {{ ?v :n ?n }}"),
     "there is more beside the WINDOW": alone(f"{WINDOW} OPTIONAL {{ WINDOW :w {{ ?u :n ?n }} }}"),
     "a BIND stands before": alone(f"BIND(5 AS ?b) {WINDOW}"),
     "the pattern joins several records": alone("WINDOW :w { ?u :m ?m OPTIONAL { ?v :n ?m } }"),

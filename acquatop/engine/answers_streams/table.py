@@ -13,7 +13,7 @@ from acquatop.engine.slots import SlotTable
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_settings import StreamSettings
 from acquatop.errors import UserError
-from acquatop.plan.bound import Bound, BoundCounted, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 
 
 class AnswersStreams:
@@ -96,9 +96,10 @@ class AnswersStreams:
 
 def _inheritance(bound: Bound, read: dict[str, Worth]) -> Inheritance:
     query = bound.query if isinstance(bound, BoundCounted) else bound
-    if not isinstance(query, BoundWindowed):
+    windows = query.windows if isinstance(query, BoundWindowed) else query.parts
+    if isinstance(query, BoundQuery) and not query.parts:
         return Inheritance({None: read[query.stream.iri]}, query.late_bound)
     worth: dict[str | None, Worth] = {
-        each.name: read[each.stream.iri] for each in query.windows if each.stream.iri in read
+        each.name: read[each.stream.iri] for each in windows if each.stream.iri in read
     }
     return Inheritance(worth, query.late_bound)

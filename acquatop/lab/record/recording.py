@@ -185,6 +185,9 @@ def _recordable(bound: Bound, file: str) -> BoundQuery:
             "is none"
         )
         raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
+    if isinstance(bound, BoundQuery) and bound.parts:
+        hint = "recorded are top-k joins of one WINDOW with a SERVICE"
+        raise UserError(f"{file}: the query joins several windows\n  hint: {hint}")
     if isinstance(bound, BoundCounted):
         raise UserError(
             f"{file}: the query asks no remote: its stream can be kept as it is, without a "

@@ -115,6 +115,9 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
             "why this is none"
         )
         raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
+    if isinstance(bound, BoundQuery) and bound.parts:
+        hint = "replayed is one WINDOW that is joined with a SERVICE"
+        raise UserError(f"{file}: the query joins several windows\n  hint: {hint}")
     if isinstance(bound, BoundQuery) and bound.plan.finish and bound.plan.finish.per:
         hint = "replay it without PER: the best k by the score are judged"
         raise UserError(f"{file}: the query has a LIMIT for each group\n  hint: {hint}")

@@ -32,7 +32,8 @@ class BoundQuery:
     """Top-k plan with everything it names found; ``service`` is None if it asks no remote.
 
     If the plan joins several, these are the ``services`` of its join in their order, and the
-    ``service`` is the first, with whose N candidates are held.
+    ``service`` is the first, with whose N candidates are held. If it joins several windows, each of
+    the ``parts`` is a query of its own that keeps what one of them holds.
     """
 
     name: str
@@ -42,6 +43,7 @@ class BoundQuery:
     windows: Windows
     matcher: Matcher
     services: tuple[Service, ...] = ()
+    parts: tuple[BoundQuery, ...] = ()
 
     @property
     def arrivals(self) -> str:
@@ -166,6 +168,8 @@ class BoundQuery:
     @property
     def structure(self) -> Choice | None:
         """Structure that keeps the candidates; None with aggregates, which keep all keys."""
+        if self.parts:
+            return Choice(Strategy.RETAINED, "what several windows hold is joined at a close", {})
         if self.plan.aggregate is not None:
             return None
         if self.plan.finish is None:
@@ -196,6 +200,7 @@ class BoundQuery:
             and self.service is None
             and self.stream.arrivals == "distinct"
             and not self.retains
+            and not self.parts
         )
 
     @property
@@ -238,5 +243,5 @@ class BoundQuery:
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """Stream that the query reads."""
-        return (self.stream,)
+        """Streams that the query reads, each once."""
+        return tuple({each.stream.iri: each.stream for each in (self, *self.parts)}.values())

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 
 from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, ContentSample, considered
-from acquatop.ingest.composite_keys import terms_of_key
+from acquatop.ingest.composite_keys import column_of_keys, terms_of_key
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.unscored import objects
 from acquatop.query.aggregates.content import AggregateStore
@@ -150,6 +151,23 @@ class AggregateRanking:
         if window > self._content.uncertain_until:
             return Top(window, rows, merits)
         return Top(window, rows, merits, Certainty.APPROXIMATE, _LATE, math.inf)
+
+    def everything(self, window: int) -> Rows:
+        """Return all keys of the window that was entered last, in no order. O(keys)."""
+        keys = self.list.inside()
+        return self._named(Rows(self.list.newest(keys), keys, keys, self.list.aggregates(keys)))
+
+    def terms_of(self, rows: Rows, name: str) -> pa.Array:
+        """Return the terms of one of the variables that solutions are grouped by."""
+        return column_of_keys(self._keys, pa.array(rows.keys, pa.string()), name)
+
+    def numbers_of(self, rows: Rows, name: str) -> FloatArray:
+        """Return the numbers of one of the aggregates."""
+        return self._columns.numbers(name, rows.parts)
+
+    def is_uncertain(self, window: int) -> bool:
+        """Return True if a window lacks a late solution."""
+        return window <= self._content.uncertain_until
 
     def column(self, rows: Rows, name: str) -> Sequence[str] | None:
         """Return the terms of the variable that solutions are grouped by, if it is one."""

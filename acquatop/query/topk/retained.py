@@ -48,6 +48,23 @@ class RetainedTopKN(TopKN[Retained]):
             return None
         return self.list.best_of_groups(window, count, [self._terms.index(name) for name in per])
 
+    def everything(self, window: int) -> Rows:
+        """Return all solutions of a window, in no order."""
+        return self.list.inside(window)
+
+    def terms_of(self, rows: Rows, name: str) -> pa.Array:
+        """Return the terms of a variable."""
+        terms = rows.carried[self._terms.index(name)] if len(rows) else rows.keys
+        return pa.array(terms, pa.string())
+
+    def numbers_of(self, rows: Rows, name: str) -> FloatArray:
+        """Return the numbers of a variable that a score needs."""
+        return rows.parts[self._numbers.index(name)] if len(rows) else np.empty(0)
+
+    def is_uncertain(self, window: int) -> bool:
+        """Return True if a window lacks a late solution."""
+        return self.list.lost(window) is not None
+
     def column(self, rows: Rows, name: str) -> Sequence[str] | None:
         """Return the terms of a variable of the stream."""
         if name not in self._terms:

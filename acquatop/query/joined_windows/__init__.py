@@ -1,0 +1,1 @@
+"""Several windows joined by key: what each holds is kept by itself, and joined at every close."""
