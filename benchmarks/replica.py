@@ -40,7 +40,7 @@ from tests.support.faults.fault import Healthy
 from tests.support.faults.proxy import FaultProxy
 from tests.support.single_query import ContinuousQuery
 
-QUERY = Path(__file__).parents[1] / "examples" / "social_media" / "query.rspql"
+QUERY = Path(__file__).parents[1] / "examples" / "social_media" / "contacts.rspql"
 CATALOG = """
 [prefixes]
 "" = "{ns}"

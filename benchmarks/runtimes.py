@@ -20,7 +20,7 @@ from examples.oxigraph import OxigraphServer
 from examples.social_media.world import NS, store_followers
 
 EVENTS_PER_SECOND_OF_STREAM = 1_000
-QUERY = Path(__file__).parents[1] / "examples" / "social_media" / "query.rspql"
+QUERY = Path(__file__).parents[1] / "examples" / "social_media" / "contacts.rspql"
 CATALOG = QUERY.with_name("catalog.toml")
 
 

@@ -203,15 +203,23 @@ def test_the_catalog_and_the_queries_in_the_documents_are_good(tmp_path: Path) -
     shown, _feed, functions = snippets("docs/catalog.md", "toml")
     parsed = catalog.Catalog.parse(shown + functions, file=tmp_path / "c.toml", variables={})
     assert (list(parsed.services), list(parsed.functions)) == ([f"{NS}people"], ["decay"])
-    for name in ("docs/language.md", "README.md"):
-        query, *_ = snippets(name, "sparql")
+    first, *_ = snippets("docs/language.md", "sparql")
+    for query in (first, *snippets("README.md", "sparql")):
         assert compile_query(query).k > 0
 
 
-def test_the_query_in_the_readme_is_the_example_s() -> None:
-    (query,) = snippets("README.md", "sparql")
-    example = text_of("examples/social_media/query.rspql")
-    assert query.strip() in example
+def test_the_queries_in_the_readme_are_the_examples() -> None:
+    shown = snippets("README.md", "sparql")
+    examples = [
+        text_of(f"examples/{each}/query.rspql") for each in ("social_media", "manufacturing")
+    ]
+    assert [query in text for query, text in zip(shown, examples, strict=True)] == [True, True]
+
+
+def test_the_documentation_can_be_read() -> None:
+    """Its words are limited: who adds some leaves out others."""
+    words = sum(len(page.read_text("utf-8").split()) for page in (ROOT / "docs").rglob("*.md"))
+    assert words <= 40_000
 
 
 @THOROUGH

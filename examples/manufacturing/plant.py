@@ -1,4 +1,4 @@
-"""A small simulated plant: instruments on vibrating machines, and an ERP with maintenance data."""
+"""A small simulated plant: vibrating machines, and an ERP that knows the instruments on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from ..oxigraph import OxigraphServer
 
 NS = "http://example.org/plant#"
-INSTRUMENT = "http://example.org/plant/instrument/"
+PLANT = "http://example.org/plant/"
 MACHINES = [
     f"{kind}-{number}" for kind in ("press", "lathe", "mill", "saw") for number in range(1, 9)
 ]
@@ -26,7 +26,7 @@ INSTRUMENTS = {
 PRODUCTS = ["gear", "shaft", "valve", "flange", "bearing", "rotor"]
 
 STEP_SECONDS = 0.1
-READINGS = 40
+READINGS = 12
 """Number of readings per step."""
 MAINTENANCE_SECONDS = 1.0
 
@@ -45,12 +45,11 @@ class Plant:
         """Yield some readings as messages: topic and payload."""
         if now_ms >= self._rough_until:
             self._rough, self._rough_until = self._random.choice(MACHINES), now_ms + 8_000
-        for instrument in self._random.choices(list(INSTRUMENTS), k=count):
-            machine = INSTRUMENTS[instrument]
+        for machine in self._random.choices(MACHINES, k=count):
             level = self._rest[machine] * math.exp(self._random.gauss(0, 0.2)) + (
                 25 if machine == self._rough else 0
             )
-            reading = {"time_ms": now_ms, "instrument": instrument, "vibration": round(level, 2)}
+            reading = {"time_ms": now_ms, "vibration": round(level, 2)}
             yield f"plant/{machine}/vibration", json.dumps(reading).encode()
 
     def maintain(self, count: int) -> Mapping[str, int]:
@@ -64,13 +63,14 @@ class Plant:
 
 
 def store(server: OxigraphServer, plant: Plant) -> None:
-    """Store each instrument's product and days since maintenance in the ERP."""
+    """Store each instrument's machine, product and days since maintenance in the ERP."""
     rows = (
         (
-            f'<{INSTRUMENT}{each}> <{NS}makes> "{plant.products[each]}" ; '
+            f"<{PLANT}instrument/{each}> <{NS}mountedOn> <{PLANT}machine/{machine}> ; "
+            f'<{NS}makes> "{plant.products[each]}" ; '
             f"<{NS}daysSinceMaintenance> {plant.days[each]} ."
         )
-        for each in INSTRUMENTS
+        for each, machine in INSTRUMENTS.items()
     )
     server.update(f"INSERT DATA {{ {' '.join(rows)} }}")
 
@@ -78,7 +78,7 @@ def store(server: OxigraphServer, plant: Plant) -> None:
 def update(server: OxigraphServer, days: Mapping[str, int]) -> None:
     """Store new days since maintenance in the ERP."""
     days_of = f"<{NS}daysSinceMaintenance>"
-    rows = " ".join(f"(<{INSTRUMENT}{instrument}> {count})" for instrument, count in days.items())
+    rows = " ".join(f"(<{PLANT}instrument/{each}> {count})" for each, count in days.items())
     server.update(
         f"DELETE {{ ?i {days_of} ?old }} INSERT {{ ?i {days_of} ?new }} "
         f"WHERE {{ VALUES (?i ?new) {{ {rows} }} ?i {days_of} ?old }}"

@@ -1,1 +1,1 @@
-"""Social media: the users to contact now, mentioned most and followed by most."""
+"""Social media: emerging users, mentioned most, not yet influencers, and growing fastest."""

@@ -1,4 +1,4 @@
-"""The demo: users to contact now, every two seconds, from a stream and a changing SPARQL server.
+"""The demo: emerging users, every two seconds, from a stream and a changing SPARQL server.
 
 It starts a real SPARQL server on a free loopback port, loads it with users, changes their numbers
 of followers, writes a stream of mentions, and runs the query on the engine.
@@ -42,7 +42,7 @@ def demo(options: argparse.Namespace) -> None:
 
         def start() -> str:
             driver.start()
-            return "mentions are streaming in"
+            return "followers change, and mentions stream in once it is seen who gains"
 
         variables = {"MENTIONS": str(folder), "FOLLOWERS": server.query_url}
         show_answers(options, HERE, variables, start)

@@ -25,6 +25,8 @@ USERS = [f"{first}-{last}" for first, last in product(_FIRST, _LAST)]
 
 MENTION_MEMORY_MS = 10_000
 """Period over which a user's mentions are counted."""
+LOOKS_BACK_SECONDS = 4.0
+"""Time over which the query compares followers: before, no growth is known."""
 
 
 class SocialNetwork:
@@ -60,7 +62,7 @@ class SocialNetwork:
         """Change the followers of some users, the star included; return their new numbers."""
         changed = {self._star, *self._random.sample(USERS, count)}
         for user in sorted(changed):
-            factor = 1.15 if user == self._star else math.exp(self._random.gauss(0, 0.15))
+            factor = 1.04 if user == self._star else math.exp(self._random.gauss(0, 0.15))
             self.followers[user] = min(100_000, max(10, int(self.followers[user] * factor)))
         return {user: self.followers[user] for user in sorted(changed)}
 
@@ -76,7 +78,10 @@ def store_followers(server: OxigraphServer, followers: Iterable[tuple[str, int]]
 
 
 class Driver:
-    """Simulation of the network: two threads write mentions to a file, followers to the server."""
+    """Simulation of the network: two threads write mentions to a file, followers to the server.
+
+    Mentions begin once the growth of the followers can be known.
+    """
 
     def __init__(self, network: SocialNetwork, server: OxigraphServer, folder: Path) -> None:
         self._network = network
@@ -85,8 +90,11 @@ class Driver:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._threads = [
-            threading.Thread(target=self._every, args=(0.05, self._write_mentions), daemon=True),
-            threading.Thread(target=self._every, args=(0.25, self._update_followers), daemon=True),
+            threading.Thread(target=self._every, args=each, daemon=True)
+            for each in (
+                (0.05, self._write_mentions, LOOKS_BACK_SECONDS),
+                (0.25, self._update_followers, 0.0),
+            )
         ]
 
     def start(self) -> None:
@@ -101,7 +109,8 @@ class Driver:
             if thread.is_alive():
                 thread.join()
 
-    def _every(self, seconds: float, act: Callable[[], None]) -> None:
+    def _every(self, seconds: float, act: Callable[[], None], after: float) -> None:
+        self._stopping.wait(after)
         while not self._stopping.wait(seconds):
             act()
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.staged import LIMIT, Stage
+from tests.support.staged import LIMIT
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-DOCS = Path(__file__).parents[4] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 UPDATES = "UPDATE_SCREENSHOTS" in os.environ
 DESK: dict[str, Any] = {"viewport": {"width": 1360, "height": 940}}
 NEEDS_CHROMIUM = [
@@ -26,10 +26,16 @@ NEEDS_CHROMIUM = [
 expect.set_options(timeout=1000 * LIMIT)
 
 
+class Served(Protocol):
+    """Thing with a page."""
+
+    url: str
+
+
 class Watched:
     """A page of which all is noted that it loads, and that goes wrong in it."""
 
-    def __init__(self, browser: Browser, stage: Stage, **options: Any) -> None:
+    def __init__(self, browser: Browser, stage: Served, **options: Any) -> None:
         context = browser.new_context(**(options or DESK))
         context.set_default_timeout(1000 * LIMIT)
         self.page: Page = context.new_page()

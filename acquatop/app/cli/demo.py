@@ -9,8 +9,8 @@ from typing import Any
 from acquatop.app.cli.run import add_run_options
 
 SCENES = {
-    "social_media": "users to contact now, from mentions and a changing SPARQL server",
-    "manufacturing": "products, machines and instruments of a plant that speaks MQTT",
+    "social_media": "emerging users, from mentions and a changing SPARQL server",
+    "manufacturing": "products at risk in a plant that speaks MQTT",
     "x": "users to contact now, from the posts of a stand-in for X",
 }
 """Scenes of the demo, one example each."""

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 
 from rdflib import Literal
 from rdflib.term import Identifier
@@ -141,10 +142,14 @@ def _title(answer: Answer, now_ms: int, *, named: bool) -> Text:
 
 
 def _short(term: Identifier) -> str:
-    """Return a term in short: the last part of an IRI, the text of a literal."""
+    """Return a term in short: the last part of an IRI, the text of a literal, a number with at most
+    four digits after the point unless it is small.
+    """
     text = printable(str(term))
     if isinstance(term, Literal):
-        return text
+        value, digits = term.value, text.partition(".")[2]
+        is_long = isinstance(value, (Decimal, float)) and digits.isdigit() and len(digits) > 4
+        return f"{value:.4f}" if is_long and abs(value) >= 0.001 else text
     return text.rstrip("/").rsplit("/", 1)[-1].rsplit("#", 1)[-1] or text
 
 

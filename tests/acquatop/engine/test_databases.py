@@ -15,7 +15,7 @@ from tests.support.databases.postgres import find_program, postgres
 
 pytestmark = pytest.mark.skipif(find_program("initdb") is None, reason="there is no PostgreSQL")
 
-QUERY = Path("examples/social_media/query.rspql")
+QUERY = Path("examples/social_media/contacts.rspql")
 FOLLOWERS = {f"u{number}": 1_000 * (number * 37 % 100) for number in range(60)}
 CATALOG = """
 [prefixes]

@@ -74,16 +74,15 @@ def commands(text: str) -> list[str]:
 
 @dataclass
 class Shell:
-    """A shell in a folder, with a package index of its own that holds only this project."""
+    """A shell in a folder, which reaches no package index."""
 
     folder: Path
-    index: Path
     path: str = sysconfig.get_path("scripts")
 
     def run(self, command: str) -> None:
         """Run a command, with no other code of this project in reach than it finds itself."""
         inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-        offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.index), "PIP_NO_DEPS": "1"}
+        offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
         path = f"{self.path}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["sh", "-c", command],
@@ -96,25 +95,27 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with this project's wheel."""
-    source, wheels = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheels")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This project's wheel, made as the page says."""
+    source = tmp_path_factory.mktemp("source")
     for name in PARTS_OF_WHEEL:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, source / name)
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", wheels, source], check=True)
-    return wheels
+    for command in commands("pip wheel"):
+        Shell(source).run(command)
+    (made,) = source.glob("*.whl")
+    return made
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory: pytest.TempPathFactory, index: Path) -> Path:
+def packed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
     """A folder where an environment was made and packed as the page says.
 
     The packages that are not this project's are named in it instead of installed.
     """
     folder = tmp_path_factory.mktemp("packed")
-    shell = Shell(folder, index)
+    shutil.copy(wheel, folder)
+    shell = Shell(folder)
     *make, pack, _ = commands("tar -C")
     for command in make:
         shell.run(command)
@@ -149,11 +150,12 @@ def test_executors_get_the_wheel_as_the_page_says(
     world: Path,
     right: list[str],
     packed: Path,
-    index: Path,
+    wheel: Path,
     other_python: Path,
     tmp_path: Path,
 ) -> None:
-    shell = Shell(tmp_path, index)
+    shutil.copy(wheel, tmp_path)
+    shell = Shell(tmp_path)
     *make, command = commands("acquatop.zip")
     for each in make:
         shell.run(each)
@@ -164,11 +166,11 @@ def test_executors_get_the_wheel_as_the_page_says(
 
 
 def test_executors_get_an_environment_as_the_page_says(
-    cluster: Standalone, world: Path, right: list[str], packed: Path, index: Path, tmp_path: Path
+    cluster: Standalone, world: Path, right: list[str], packed: Path, tmp_path: Path
 ) -> None:
     # Nothing but the archive is in the folder that the driver runs in.
     shutil.copy(packed / "environment.tar.gz", tmp_path)
-    shell = Shell(tmp_path, index, str(packed / "environment" / "bin"))
+    shell = Shell(tmp_path, str(packed / "environment" / "bin"))
     *_, command = commands("tar -C")
     assert run_by_the_page(command, cluster, world, shell) == right
     assert cluster.files("environment/bin/python")

@@ -244,5 +244,5 @@ def test_the_example_reads_the_query_beside_it(capsys: pytest.CaptureFixture[str
     folder = ROOT / "examples" / "social_media"
     files = [folder / "lasting.rspql", folder / "query.rspql"]
     assert run("check", *files, "--catalog", folder / "catalog.toml") == 0
-    read = "<http://example.org/social#TopkUsersToContact>"
+    read = "<http://example.org/social#EmergingUsers>"
     assert f"lasting.rspql: ok; reads the answers of {read}" in capsys.readouterr().out

@@ -35,6 +35,21 @@ def test_columns_are_those_that_some_row_fills() -> None:
     assert all(word in scored for word in ("score", "0.5000", "remote value", "2.0 s old"))
 
 
+def test_long_numbers_are_short_and_small_ones_stay() -> None:
+    numbers = ("0.432124981", "29075.5", "0.00012345", "1.0E-7")
+    row = Row(1, {}, None, None, None)
+    decimal = URIRef("http://www.w3.org/2001/XMLSchema#decimal")
+    double = URIRef("http://www.w3.org/2001/XMLSchema#double")
+    kinds = (decimal, decimal, double, double)
+    rows = tuple(
+        replace(row, bindings={"x": Literal(each, datatype=kind)})
+        for each, kind in zip(numbers, kinds, strict=True)
+    )
+    shown = text(replace(NOTHING, rows=rows, variables=("x",)))
+    for each in (" 0.4321 ", " 29075.5 ", " 0.00012345 ", " 1e-07 "):
+        assert each in shown
+
+
 def test_what_is_selected_has_a_column_be_it_bound_or_not() -> None:
     row = Row(1, {"x": URIRef("http://example.org/ann")}, None, None, None)
     assert "?nothing" in text(replace(NOTHING, rows=(row,), variables=("nothing", "x")))

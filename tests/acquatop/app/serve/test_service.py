@@ -5,10 +5,7 @@ restart or a kill.
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +20,7 @@ from acquatop.app.watch.prometheus import Metrics
 from acquatop.errors import EnvironmentProblem
 from rspql.diagnostics import QueryError
 from tests.support.markers import THOROUGH
-from tests.support.serving import QUERY, ROOT, World, serving
+from tests.support.serving import QUERY, World, serving
 from tests.support.staged import ANYWHERE, LIMIT, staged, wait_for
 from tests.support.worlds import STREAM
 
@@ -272,33 +269,6 @@ def test_bad_items_are_said_at_once_and_shown_while_there_is_no_answer(world: Wo
             {"iri": STREAM, "items": 1, "bad": {"not JSON": 1}}
         ]
         assert client.answer("first") is None
-
-
-@THOROUGH
-@pytest.mark.server
-def test_the_demo_has_a_live_page() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "examples.social_media.demo",
-        "--ui",
-        "--runtime",
-        "local",
-        "--windows",
-        "1",
-    ]
-    surroundings = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=surroundings,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "the live page is at http://127.0.0.1:" in done.stderr
 
 
 def test_a_stream_of_a_client_goes_on_when_the_service_is_back() -> None:
