@@ -27,7 +27,6 @@ from connectors.lexical import KNOWN
 from connectors.registry import CONNECTORS
 from examples.oxigraph import OxigraphServer
 from replica.rankers import DEFAULT_RANKERS
-from replica.rankers.battery import check_ranker
 from rspql import compile_query
 from rspql.limits import LIMITS
 from rspql.plan import TopKPlan
@@ -256,23 +255,6 @@ def test_the_functions_in_the_language_s_document_work(
     exec(program, names)
     query = query_text(score="decay(?mentions) + ?followers")
     assert isinstance(compile_query(query, functions=names["functions"]), TopKPlan)
-
-
-def test_the_ranker_in_the_catalog_s_document_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (program,) = snippets("docs/catalog.md", "python")
-    rankers = DEFAULT_RANKERS.with_ranker(
-        "OLDEST", type("Any", (), {"__call__": lambda self, given: given.rows})
-    )
-    (tmp_path / "catalog.toml").write_text(catalog_text(policy="AT-OLDEST"), "utf-8")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    exec(program, names)
-    check_ranker(names["OldestOfTheTop"])
-    service = names["engine"].catalog.services[f"{NS}people"]
-    assert service.refresh.policy == "AT-OLDEST"
-    assert set(names["rankers"]) == set(rankers)
 
 
 def test_the_changes_in_the_document_of_sliding_windows_are_these(
