@@ -6,12 +6,12 @@ for more, and a live source gets no time to send what it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource
 
 from connectors.read_limits import ALL, PLANS_WITHIN_LIMITS, ReadLimit
+from connectors.wrapped_reader import WrappedReader, with_readers
 
 
 def ending(source: type[DataSource]) -> type[DataSource]:
@@ -21,52 +21,22 @@ def ending(source: type[DataSource]) -> type[DataSource]:
 
 def prepared(source: type[DataSource]) -> type[DataSource]:
     """Return a data source with readers that find their end before they plan the first batch."""
-
-    class Prepared(source):  # type: ignore[misc, valid-type]
-        """The source, under its name."""
-
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-            """Return a reader that finds its end."""
-            return _Prepared(super().streamReader(schema))
-
-    return Prepared
+    return with_readers(source, _Prepared)
 
 
-class _Prepared(DataSourceStreamReader):
+class _Prepared(WrappedReader):
     """A reader that finds its end with the first request for an offset to read up to.
 
     Processes that only read partitions do not ask for one.
     """
 
     def __init__(self, reader: Any) -> None:
-        self._reader = reader
+        super().__init__(reader)
         self._has_end = False
-
-    def initialOffset(self) -> Any:  # noqa: N802 (the name is PySpark's)
-        """Return the offset before the first record."""
-        return self._reader.initialOffset()
 
     def latestOffset(self, start: Any = None, limit: ReadLimit = ALL) -> Any:  # noqa: N802
         """Return the offset after the next batch."""
         if not self._has_end:
             self._reader.prepareForTriggerAvailableNow()
             self._has_end = True
-        return self._reader.latestOffset(start, limit)
-
-    def partitions(self, start: Any, end: Any) -> Sequence[InputPartition]:
-        """Return the parts of a batch."""
-        parts: Sequence[InputPartition] = self._reader.partitions(start, end)
-        return parts
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Return a part's records."""
-        records: Iterator[Any] = self._reader.read(partition)
-        return records
-
-    def commit(self, end: Any) -> None:
-        """Release a batch's records."""
-        self._reader.commit(end)
-
-    def stop(self) -> None:
-        """End the reader."""
-        self._reader.stop()
+        return super().latestOffset(start, limit)

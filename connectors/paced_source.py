@@ -8,14 +8,14 @@ several batches: one costs Spark as much as half a batch, and executors wait for
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
 from connectors.divisible import Divisible, step, within
 from connectors.read_limits import ALL, PLANS_WITHIN_LIMITS, ReadLimit, TriggerAvailableNow
+from connectors.wrapped_reader import WrappedReader, with_readers
 
 BATCHES = 8
 """Number of batches that a plan may hold."""
@@ -63,18 +63,13 @@ def paced(source: type[DataSource], folder: Path) -> type[DataSource]:
     if not PLANS_WITHIN_LIMITS:
         return source
 
-    class Paced(source):  # type: ignore[misc, valid-type]
-        """The source, under its name."""
+    def wrap(reader: DataSourceStreamReader) -> DataSourceStreamReader:
+        return _Paced(reader, PlanNotes(folder)) if isinstance(reader, Divisible) else reader
 
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-            """Return a reader that keeps to the notes, if the source's batches can be cut."""
-            reader: DataSourceStreamReader = super().streamReader(schema)
-            return _Paced(reader, PlanNotes(folder)) if isinstance(reader, Divisible) else reader
-
-    return Paced
+    return with_readers(source, wrap)
 
 
-class _Paced(DataSourceStreamReader, TriggerAvailableNow):
+class _Paced(WrappedReader, TriggerAvailableNow):
     """A reader that plans as another does, but as much as its engine will take in some batches.
 
     What is mixed is not cut, and planned batch by batch: the cut would decide what of it comes too
@@ -82,14 +77,10 @@ class _Paced(DataSourceStreamReader, TriggerAvailableNow):
     """
 
     def __init__(self, reader: Any, notes: PlanNotes) -> None:
-        self._reader = reader
+        super().__init__(reader)
         self._notes = notes
 
-    def initialOffset(self) -> Any:  # noqa: N802 (the name is PySpark's)
-        """Return the offset before the first record."""
-        return self._reader.initialOffset()
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (the name is PySpark's)
         """Return the limit of a batch whatever its engine has room for."""
         limit: ReadLimit = self._reader.getDefaultReadLimit()
         return limit
@@ -113,21 +104,3 @@ class _Paced(DataSourceStreamReader, TriggerAvailableNow):
         if self._reader.latestOffset(end, unit.limit(1)) != end:
             self._notes.note_more(end)
         return end
-
-    def partitions(self, start: Any, end: Any) -> Sequence[InputPartition]:
-        """Return the parts of a batch."""
-        parts: Sequence[InputPartition] = self._reader.partitions(start, end)
-        return parts
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Return a part's records."""
-        records: Iterator[Any] = self._reader.read(partition)
-        return records
-
-    def commit(self, end: Any) -> None:
-        """Release a batch's records."""
-        self._reader.commit(end)
-
-    def stop(self) -> None:
-        """End the reader."""
-        self._reader.stop()

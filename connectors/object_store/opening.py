@@ -29,8 +29,7 @@ def open_objects(address: StoreAddress, *, timeout: float = TIMEOUT) -> ObjectSt
     """
     if find_spec("obstore") is None:
         raise StoreError(
-            f"{address} needs a package that is not here: obstore\n"
-            '  hint: pip install "acquatop[store]"'
+            f"{address} needs a package that is not here: obstore\n  hint: pip install obstore"
         )
     provider = PROVIDERS[address.scheme]
     if not any(os.environ.get(name) for name in provider.credentials):
