@@ -267,6 +267,23 @@ def _column(stop: Stop) -> Finding | None:
     )
 
 
+def _star(stop: Stop) -> Finding | None:
+    """Columns beside ``*``."""
+    star = _behind(stop, r"\*")
+    if star is None or not _in_select(stop) or _here(stop, rf"\(|{_VARIABLE}") is None:
+        return None
+    if _behind(stop, r"\b(?:SELECT|DISTINCT|REDUCED|[IRD]STREAM)\s*\*") is None:
+        return None
+    return Finding(
+        "syntax",
+        "SELECT * has all variables, and no columns beside them",
+        star[1],
+        star[1] + 1,
+        "name the columns, or compute this one by BIND in the pattern",
+        (Edit(star[1], star[1] + 1, " "),),
+    )
+
+
 def _top(stop: Stop) -> Finding | None:
     """TOP of SQL."""
     top = _here(stop, r"TOP\s*\(?\s*(\d+)\s*\)?")
@@ -504,6 +521,7 @@ _ALL: tuple[Callable[[Stop], Finding | None], ...] = (
     _limit_by,
     _direction,
     _square_bracket,
+    _star,
     _column,
     _comma,
     _semicolon,

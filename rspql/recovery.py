@@ -43,7 +43,7 @@ def syntax_errors(source: Source, error: UnexpectedInput, read: Read) -> list[Di
         if known is None:
             unknown_at = _line(draft.text, finding.start)[1]
         diagnostic = _diagnostic(finding, source, draft)
-        if draft.origin(finding.start) < at or (found and diagnostic == found[-1]):
+        if draft.origin(finding.start) < at or (found and _same(diagnostic, found[-1])):
             break  # what was mended is still wrong
         at = draft.origin(finding.start)
         found.append(diagnostic)
@@ -55,6 +55,11 @@ def syntax_errors(source: Source, error: UnexpectedInput, read: Read) -> list[Di
             break
         error = next_error
     return found
+
+
+def _same(one: Diagnostic, other: Diagnostic) -> bool:
+    """Return True if two say the same of one place, be it with another hint."""
+    return (one.span, one.message) == (other.span, other.message)
 
 
 def _error_in(text: str, read: Read) -> UnexpectedInput | None:

@@ -118,7 +118,7 @@ def _need_packages() -> None:
     if missing:
         raise EnvironmentProblem(
             f"acquatop serve needs packages that are not here: {', '.join(missing)}\n"
-            '  hint: pip install "acquatop[serve]"'
+            f"  hint: pip install {' '.join(missing)}"
         )
 
 

@@ -68,7 +68,7 @@ def check_drawing() -> None:
     try:
         import matplotlib as _  # noqa: F401
     except ImportError:
-        hint = "pip install 'acquatop[evaluation]', or leave the pictures out with --no-plots"
+        hint = "pip install matplotlib, or leave the pictures out with --no-plots"
         raise EnvironmentProblem(
             f"the pictures need matplotlib, which is not installed\n  hint: {hint}"
         ) from None

@@ -126,7 +126,7 @@ def test_views_are_along_what_has_many_values_at_each_of_what_has_few() -> None:
 
 def test_what_is_missing_to_draw_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(EnvironmentProblem, match=r"pip install 'acquatop\[evaluation\]'"):
+    with pytest.raises(EnvironmentProblem, match=r"pip install matplotlib"):
         check_drawing()
 
 
