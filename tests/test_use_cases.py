@@ -59,6 +59,7 @@ properties = { ":hasFollowers" = { field = "followers", datatype = "xsd:integer"
 [services.":BKG".refresh]
 policy = "ALL-LRU"
 items = 1000
+deadline = "60s"
 """
 
 

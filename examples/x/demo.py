@@ -1,4 +1,4 @@
-"""The demo: users to contact now, from the posts of a mock X server and its user lookup.
+"""The demo: emerging users, from the posts of a mock X server and its user lookup.
 
 It starts the server on a free loopback port, simulates users that mention each other in posts and
 whose numbers of followers change, and runs the query on the engine, which follows the stream and

@@ -11,7 +11,7 @@ from acquatop.app.cli.run import add_run_options
 SCENES = {
     "social_media": "emerging users, from mentions and a changing SPARQL server",
     "manufacturing": "products at risk in a plant that speaks MQTT",
-    "x": "users to contact now, from the posts of a stand-in for X",
+    "x": "emerging users, from the posts of a stand-in for X",
 }
 """Scenes of the demo, one example each."""
 WINDOWS = 10
