@@ -559,9 +559,12 @@ def test_a_query_that_joins_an_idle_stream_begins_with_what_is_still_to_come(fol
     assert [answer.closes_ms for answer in desk.answers if answer.query == "later"] == [40_000]
 
 
-def test_an_idle_stream_holds_up_no_other_even_if_it_never_brought_anything(folder: Path) -> None:
+@pytest.mark.parametrize("order", ["", " ORDER BY DESC(2 * ?p) LIMIT 3"])
+def test_an_idle_stream_holds_up_no_other_even_if_it_never_brought_anything(
+    folder: Path, order: str
+) -> None:
     desk = Desk(catalog(folder, b='idle = "5s"'))
-    desk.register(PAIRS)
+    desk.register(PAIRS + order)
     desk.operators["b"].time.listen()
     assert desk.feed("a", 8_000, 30_000) == []
     assert desk.wait(5, "b") == [10_000, 20_000]
