@@ -319,11 +319,12 @@ class TopKPlan:
     arithmetic, valid if the stream's values in the score and the filters are numbers. ``computed``
     are the columns besides the score that an engine computes for the rows of an answer. With a
     ``finish``, more than the best k by the score may be needed. If the window's pattern is more
-    than a star, ``stream_group`` is all of it, about one subject, and ``stream_pattern`` has the
-    triple patterns in it. With a ``join`` the ``service`` stands for several, or for what is
-    computed beside one. A ``form`` is what an answer makes of the rows. If several windows are
-    joined, each has one of the ``parts``; then the ``window`` is the first of theirs, and filters
-    and aggregates are the parts'.
+    than a star, ``stream_group`` is all of it, and ``stream_pattern`` has the triple patterns in
+    it. It is about one subject, unless it ``is_linked``: then each solution comes from records that
+    are linked. With a ``join`` the ``service`` stands for several, or for what is computed beside
+    one. A ``form`` is what an answer makes of the rows. If several windows are joined, each has one
+    of the ``parts``; then the ``window`` is the first of theirs, and filters and aggregates are the
+    parts'.
     """
 
     name: str | None
@@ -347,6 +348,7 @@ class TopKPlan:
     join: Join | None = None
     form: Construct | Ask | None = None
     parts: tuple[WindowPart, ...] = ()
+    is_linked: bool = False
 
 
 Plan = TopKPlan | WindowedPlan

@@ -30,6 +30,7 @@ from connectors.mapping import BAD, SUBJECT, TIME, XSD_DOUBLE, Property
 from connectors.subjects import subjects_of
 from rspql import ast
 from rspql.diagnostics import Diagnostic
+from rspql.paths import ANY, ends_of
 from rspql.plan import TopKPlan
 from rspql.printer import base_text, inside_text
 from rspql.scope import certain
@@ -52,6 +53,8 @@ class GraphMatcher(Matcher):
         assert plan.stream_group is not None
         self._group = plan.stream_group
         self._certain = certain(self._group)
+        self._bound = self._variables
+        """Variables that the engine binds, those of solutions first."""
         self.retracts = any(isinstance(node, _RETRACT) for node in ast.walk(self._group))
         """True if what is said later may take a solution away."""
 
@@ -122,7 +125,7 @@ class GraphMatcher(Matcher):
         if self._arrivals != "latest":
             return Found(self, made.filter(pa.array(keeps)), np.zeros(keeps.sum(), dtype=np.bool_))
         others = np.setdiff1d(np.arange(len(good)), found.graphs[keeps])
-        nothing = [[""] * len(others)] * len(self._variables)
+        nothing = [pa.repeat("", len(others))] * len(self._bound)
         without = self._rows(good, Bindings(others, nothing))
         together = pa.Table.from_batches([made.filter(pa.array(keeps)), without]).combine_chunks()
         (rows,) = together.to_batches() or [without]
@@ -153,11 +156,11 @@ class GraphMatcher(Matcher):
         terms = records.column(_column(variable))
         if not self._is_counted(variable):
             return terms
-        type_, read = (
-            (pa.float64(), float) if self.datatype(variable) == XSD_DOUBLE else (pa.int64(), int)
-        )
-        texts = terms.to_pylist()
-        return pa.array([read(text.split('"')[1]) if text else None for text in texts], type_)
+        type_ = pa.float64() if self.datatype(variable) == XSD_DOUBLE else pa.int64()
+        each = distinct(terms)
+        texts = pc.replace_substring_regex(each.dictionary, '^"|".*$', "")
+        texts = pc.if_else(pc.equal(texts, ""), None, texts)
+        return texts.cast(type_).take(each.indices)
 
     def terms(self, variable: str, records: pa.RecordBatch) -> pa.Array:
         """Return the terms of a variable."""
@@ -187,17 +190,10 @@ class GraphMatcher(Matcher):
     def _objects(self, triple: ast.TriplePattern, name: ast.Variable) -> Sequence[Property | None]:
         """Return the properties whose objects a pattern binds a variable to; None for others."""
         known = self._mapping.properties
-        match triple.predicate:
-            case ast.Iri(iri) if triple.subject != name:
-                return [known.get(iri)]
-            case ast.AlternativePath(paths) if triple.subject != name:
-                return [known.get(each.value) for each in paths if isinstance(each, ast.Iri)]
-            case ast.InversePath(ast.Iri(iri)) if triple.object != name:
-                return [known.get(iri)]
-            case ast.Variable() | ast.NegatedPath() if triple.object == name:
-                return list(known.values())
-            case _:
-                return [None]
+        found: list[Property | None] = []
+        for predicate in ends_of(triple, name):
+            found += known.values() if predicate is ANY else [known.get(predicate or "")]
+        return found
 
     def _computed(self, expression: ast.Expression) -> Property | None:
         """Return the kind of a computed value, if each solution has one of it."""
@@ -240,7 +236,7 @@ class GraphMatcher(Matcher):
         group = ast.Group((*self._group.elements, *others))
         base = ast.base_of(group)
         prologue = "" if base is None else base_text(base)
-        return PatternOverGraphs(inside_text(group), prologue, self._variables)
+        return PatternOverGraphs(inside_text(group), prologue, self._bound)
 
     @cached_property
     def _count(self) -> SolutionCount:
@@ -279,13 +275,19 @@ class GraphMatcher(Matcher):
         self, subjects: pa.Array, times: pa.Array, found: Bindings
     ) -> dict[str, pa.Array]:
         """Return the columns of solutions, given the subject and time of each."""
-        terms = [pa.array(each, pa.string()) for each in found.terms]
         by_subject = self._arrivals == "latest"
         return {
             TIME: times,
-            SUBJECT: subjects if by_subject else _identities(subjects, terms),
-            **{_column(name): each for name, each in zip(self._variables, terms, strict=True)},
+            SUBJECT: subjects if by_subject else self._names(subjects, found.terms),
+            **{
+                _column(name): each
+                for name, each in zip(self._variables, found.terms, strict=False)
+            },
         }
+
+    def _names(self, subjects: pa.Array, terms: Sequence[pa.Array]) -> pa.Array:
+        """Return a text for each solution that tells it apart from all others."""
+        return identities_of([subjects, *terms])
 
     def _keeps(self, made: pa.RecordBatch) -> BoolArray:
         """Return a mask of the solutions for which all filters hold."""
@@ -335,6 +337,11 @@ class CombiningGraphMatcher(GraphMatcher):
                 **dict(zip(self.said, objects, strict=True)),
             }
         )
+
+    def groups(self, said: pa.Table) -> IntArray:
+        """Return a number for each record; those that make solutions together have the same."""
+        subjects = plain_column(said.column(SUBJECT)).dictionary_encode().indices
+        return np.asarray(subjects.to_numpy(), dtype=np.int64)
 
     def keys_in(self, records: pa.RecordBatch) -> pa.Array:
         """Return the keys of the solutions that records have by themselves."""
@@ -394,9 +401,9 @@ def _multiplies(node: ast.Node) -> bool:
             return False
 
 
-def _identities(subjects: pa.Array, terms: Sequence[pa.Array]) -> pa.Array:
-    """Return a text for each solution: its subject, its terms, and which of equal ones it is."""
-    texts = pc.binary_join_element_wise(subjects, *terms, " ") if terms else subjects
+def identities_of(terms: Sequence[pa.Array]) -> pa.Array:
+    """Return a text for each solution: its terms, and which of equal ones it is."""
+    texts = pc.binary_join_element_wise(*terms, " ") if len(terms) > 1 else terms[0]
     codes = np.asarray(texts.dictionary_encode().indices.to_numpy(), dtype=np.int64)
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], codes[order])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from acquatop.ingest.combining import CombiningMatcher
 from acquatop.ingest.graph_matcher import CombiningGraphMatcher, GraphMatcher
+from acquatop.ingest.linked_matcher import LinkedGraphMatcher
 from acquatop.ingest.match import Matcher
 from connectors.contract import RecordDecoder
 from connectors.mapping import FieldMapping
@@ -14,7 +15,9 @@ def matcher_of(plan: TopKPlan, mapping: RecordDecoder, *, arrivals: str) -> Matc
     """Return the matcher of a plan's pattern on a stream's records."""
     may_recur = arrivals == "all" and not _has_own_subjects(mapping)
     kind: type[Matcher]
-    if plan.stream_group is not None:
+    if plan.is_linked:
+        kind = LinkedGraphMatcher
+    elif plan.stream_group is not None:
         kind = CombiningGraphMatcher if may_recur else GraphMatcher
     else:
         kind = CombiningMatcher if may_recur and len(set(plan.stream_pattern)) > 1 else Matcher

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyoxigraph import BlankNode, Literal, NamedNode, QuerySolutions, RdfFormat, Store
+from pyoxigraph import QuerySolutions, RdfFormat, Store
 
+from acquatop.ingest.solutions_table import columns_of
 from acquatop.topk.contract import IntArray
-from replica.terms import literal_text
+from connectors.coded import plain
 
 _GRAPH = "urn:graph:"
 _MOST = 1 << 13
@@ -25,20 +26,21 @@ class RecordRows(NamedTuple):
     predicates: Sequence[str]
     objects: Sequence[pa.Array]
 
-    def slice(self, start: int, count: int) -> RecordRows:
+    def slice(self, part: slice) -> RecordRows:
         """Return some of the rows."""
+        count = part.stop - part.start
         return RecordRows(
-            self.subjects.slice(start, count),
+            self.subjects.slice(part.start, count),
             self.predicates,
-            [each.slice(start, count) for each in self.objects],
+            [each.slice(part.start, count) for each in self.objects],
         )
 
 
 class Bindings(NamedTuple):
-    """Solutions: the graph of each, and for each variable its term, ``""`` if it is unbound."""
+    """Solutions: the graph of each, and for each variable the term, ``""`` if it is unbound."""
 
     graphs: IntArray
-    terms: Sequence[Sequence[str]]
+    terms: Sequence[pa.StringArray]
 
 
 class PatternOverGraphs:
@@ -57,25 +59,37 @@ class PatternOverGraphs:
 
         ``graphs`` tells the graph of each row, ascending. O(rows + solutions).
         """
-        found = sorted(
-            solution for part in _parts(graphs) for solution in self._solved(graphs, rows, part)
+        found = [self._solved(graphs[part], rows.slice(part)) for part in _parts(graphs)]
+        if not found:
+            nothing = pa.array([], pa.string())
+            return Bindings(np.empty(0, dtype=np.int64), [nothing] * self._width)
+        if len(found) == 1:
+            return found[0]
+        terms = zip(*(each.terms for each in found), strict=True)
+        return Bindings(
+            np.concatenate([each.graphs for each in found]),
+            [pa.chunked_array(column).combine_chunks() for column in terms],
         )
-        numbers, *terms = zip(*found, strict=True) if found else ((),) * (1 + self._width)
-        return Bindings(np.array(numbers, dtype=np.int64), terms)
 
-    def _solved(
-        self, graphs: IntArray, rows: RecordRows, part: slice
-    ) -> Iterator[tuple[int, *tuple[str, ...]]]:
+    def _solved(self, graphs: IntArray, rows: RecordRows) -> Bindings:
         store = Store()
-        some = rows.slice(part.start, part.stop - part.start)
         # Leniently: an IRI or a language may be invalid, which was accepted when it came.
-        store.load(_quads(graphs[part], some), format=RdfFormat.N_QUADS, lenient=True)
+        store.load(_quads(graphs, rows), format=RdfFormat.N_QUADS, lenient=True)
         results = store.query(self._text)
         assert isinstance(results, QuerySolutions)
-        width = range(1, 1 + self._width)
-        for solution in results:
-            number = int(solution[0].value.removeprefix(_GRAPH))
-            yield number, *(_text(solution[at]) for at in width)
+        names, *terms = columns_of(results)
+        numbers = pc.replace_substring_regex(names.dictionary, f"^<{_GRAPH}|>$", "")
+        of_graphs = np.asarray(numbers.cast(pa.int64()).to_numpy())[names.indices.to_numpy()]
+        order = np.lexsort([_ranks(column) for column in reversed(terms)] + [of_graphs])
+        return Bindings(of_graphs[order], [plain(column.take(pa.array(order))) for column in terms])
+
+
+def _ranks(column: pa.DictionaryArray) -> IntArray:
+    """Return the place of each value among the distinct ones."""
+    places = np.empty(len(column.dictionary), dtype=np.int64)
+    places[pc.sort_indices(column.dictionary).to_numpy()] = np.arange(len(places))
+    found: IntArray = places[column.indices.to_numpy()]
+    return found
 
 
 def _parts(graphs: IntArray) -> Iterator[slice]:
@@ -93,22 +107,15 @@ def _quads(graphs: IntArray, rows: RecordRows) -> bytes:
     names = pc.binary_join_element_wise(
         f"<{_GRAPH}", pa.array(graphs).cast(pa.string()), "> .\n", ""
     )
-    return "".join(
-        line
+    return b"".join(
+        _joined(pc.binary_join_element_wise(rows.subjects, f"<{predicate}>", values, names, " "))
         for predicate, values in zip(rows.predicates, rows.objects, strict=True)
-        for line in pc.binary_join_element_wise(rows.subjects, f"<{predicate}>", values, names, " ")
-        .drop_null()
-        .to_pylist()
-    ).encode()
+    )
 
 
-def _text(term: NamedNode | BlankNode | Literal | None) -> str:
-    match term:
-        case None:
-            return ""
-        case Literal():
-            return literal_text(term.value, term.datatype.value, term.language)
-        case NamedNode():
-            return f"<{term.value}>"
-        case _:
-            return f"_:{term.value}"
+def _joined(lines: pa.StringArray) -> bytes:
+    """Return the texts of a column one after the other, without those that are null."""
+    some = lines.drop_null()
+    everything = pa.ListArray.from_arrays(pa.array([0, len(some)], pa.int32()), some)
+    text: bytes = pc.binary_join(everything, "")[0].as_buffer().to_pybytes()
+    return text

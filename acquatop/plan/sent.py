@@ -43,8 +43,8 @@ def _aggregates(bound: BoundQuery) -> str:
 def _solutions(bound: BoundQuery) -> str:
     if bound.matcher.combines:
         return (
-            "every record that the pattern needs something of, because records of one subject "
-            "make solutions together"
+            "every record that the pattern needs something of, because records of one subject, or "
+            "linked ones, make solutions together"
         )
     if bound.stream.arrivals == "latest":
         what, why = (

@@ -100,10 +100,7 @@ class HeldRecords:
 
     def panes(self, solutions: pa.Table) -> Iterator[Pane]:
         """Yield solutions by the panes of their times."""
-        times = np.asarray(solutions.column(TIME).to_numpy(), dtype=np.int64)
-        for first, last, at in by_pane(self.windows, times):
-            rows = at if isinstance(at, slice) else np.sort(at)
-            yield Pane(_rows(solutions, rows), first, last)
+        return panes_of(solutions, self.windows)
 
     def _coded(self, said: pa.Table) -> IntArray:
         codes = self._codes.encode(said.column(SUBJECT).combine_chunks())
@@ -137,6 +134,14 @@ class HeldRecords:
                 held = unpack_table(parts[_RECORDS])
             codes, _ = self.come(held)
             self._hold(held, codes, self.windows.spans(held.column(TIME).to_numpy())[1])
+
+
+def panes_of(solutions: pa.Table, windows: Windows) -> Iterator[Pane]:
+    """Yield solutions by the panes of their times."""
+    times = np.asarray(solutions.column(TIME).to_numpy(), dtype=np.int64)
+    for first, last, at in by_pane(windows, times):
+        rows = at if isinstance(at, slice) else np.sort(at)
+        yield Pane(_rows(solutions, rows), first, last)
 
 
 def _rows(table: pa.Table, at: IntArray | slice) -> pa.Table:

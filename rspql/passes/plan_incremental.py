@@ -163,6 +163,7 @@ def _with_one_service(
         parts=window_parts(joined, own, sources.windows, inputs, pushed.joined, score, functions)
         if joined
         else (),
+        is_linked=part.is_linked,
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from rspql import ast
+from rspql.passes.linked_pattern import check_linked_pattern
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.read_aggregates import read_aggregates
-from rspql.passes.record_pattern import check_record_pattern, is_star
+from rspql.passes.record_pattern import check_record_pattern, check_volatile, is_star
 from rspql.plan import Aggregation
 from rspql.scope import Names, certain, used_in, variables_of, visible
 
@@ -19,7 +20,8 @@ class StreamPart:
 
     ``filters`` need only variables of the pattern. ``later`` are conditions on aggregates, of
     HAVING or of filters in the WINDOW; empty if there is no aggregate. If the pattern
-    is more than a star, ``group`` is all of it but the filters.
+    is more than a star, ``group`` is all of it but the filters. It is about one subject, unless it
+    ``is_linked``.
     """
 
     window: ast.Iri
@@ -28,6 +30,7 @@ class StreamPart:
     aggregate: Aggregation | None = None
     later: tuple[ast.Expression, ...] = ()
     group: ast.Group | None = None
+    is_linked: bool = False
 
     @property
     def solved(self) -> Names:
@@ -87,17 +90,28 @@ def _around_window(sub: ast.SubSelect) -> tuple[ast.Iri | ast.Variable, tuple[as
 
 
 def _plain(window: ast.Iri | ast.Variable, elements: tuple[ast.Pattern, ...]) -> StreamPart:
-    """Return patterns about one subject and their filters, which may use only its variables."""
+    """Return linked patterns and their filters, which may use only their variables."""
     assert isinstance(window, ast.Iri), "normalise leaves no other"
     beside = tuple(each for each in elements if isinstance(each, ast.Filter) and is_star([each]))
     group = ast.Group(tuple(each for each in elements if each not in beside))
     triples = tuple(each for each in ast.walk(group) if isinstance(each, ast.TriplePattern))
     if not triples:
         raise NotIncremental("there is no triple pattern in the WINDOW", window)
-    if is_star(elements):
+    if is_star(elements) and len({each.subject for each in triples}) == 1:
         return StreamPart(window, triples, _filters(beside, variables_of(triples)))
-    check_record_pattern(group)
-    return StreamPart(window, triples, _filters(beside, visible(group)), group=group)
+    check_volatile(group)
+    filters = _filters(beside, visible(group))
+    return StreamPart(window, triples, filters, group=group, is_linked=_is_linked(group))
+
+
+def _is_linked(group: ast.Group) -> bool:
+    """Return True if a group is about several subjects that are linked, False for one subject."""
+    try:
+        check_record_pattern(group)
+    except NotIncremental:
+        check_linked_pattern(group)
+        return True
+    return False
 
 
 def _filters(elements: Iterable[ast.Pattern], bound: Names) -> tuple[ast.Expression, ...]:

@@ -27,6 +27,10 @@ def check_record_pattern(group: ast.Group) -> None:
     Then a window's solutions are those of its subjects, each evaluated by itself.
     """
     _subject(group.elements, None)
+
+
+def check_volatile(group: ast.Group) -> None:
+    """Raise if an expression in a group has another value whenever it is computed."""
     for node in ast.walk(group):
         if isinstance(node, ast.Call) and node.function in VOLATILE:
             raise NotIncremental("an expression is computed at the window's close", node)

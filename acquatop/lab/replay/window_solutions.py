@@ -13,7 +13,7 @@ from acquatop.ingest.combining import CombiningMatcher
 from acquatop.ingest.graph_matcher import CombiningGraphMatcher
 from acquatop.ingest.match import Matcher
 from acquatop.ingest.solution_columns import GONE
-from acquatop.ingest.star_join import no_solutions, solutions_together, value_codes
+from acquatop.ingest.star_join import no_solutions, solutions_together
 from acquatop.lab.replay.trace import Trace
 from acquatop.topk.contract import IntArray
 from connectors.mapping import SUBJECT, TIME
@@ -70,9 +70,9 @@ def _of_star(matcher: CombiningMatcher, said: pa.Table) -> Iterator[pa.Table]:
 
 
 def _of_graphs(matcher: CombiningGraphMatcher, said: pa.Table) -> Iterator[pa.Table]:
-    subjects = value_codes(said.column(SUBJECT))
-    order = np.argsort(subjects, kind="stable")
-    yield matcher.solutions(said.take(pa.array(order)), subjects[order])
+    groups = matcher.groups(said)
+    order = np.argsort(groups, kind="stable")
+    yield matcher.solutions(said.take(pa.array(order)), groups[order])
 
 
 def _newest_last(solutions: pa.Table) -> pa.Table:

@@ -49,11 +49,13 @@ class BoundQuery:
     def arrivals(self) -> str:
         """Effect of a newer arrival on an older one: that of the stream's catalog.
 
-        Distinct values are counted as if all arrivals counted: a value that comes again is one.
+        Distinct values are counted as if all arrivals counted: a value that comes again is one. So
+        are the solutions that several records make.
         """
         aggregate = self.plan.aggregate
         is_set = aggregate is not None and aggregate.is_distinct
-        return "all" if is_set and self.stream.arrivals == "distinct" else self.stream.arrivals
+        is_kept = is_set or self.matcher.combines
+        return "all" if is_kept and self.stream.arrivals == "distinct" else self.stream.arrivals
 
     @property
     def choice(self) -> Choice:
@@ -182,7 +184,7 @@ class BoundQuery:
 
         A ``hint`` replaces the one that the catalog asks for.
         """
-        is_distinct = self.stream.arrivals == "distinct" and not self.matcher.may_be_several
+        is_distinct = self.arrivals == "distinct" and not self.matcher.may_be_several
         if self.plan.aggregate is not None or self.retains or not is_distinct:
             return self.structure
         workload = Workload(
@@ -198,7 +200,7 @@ class BoundQuery:
         return (
             self.plan.aggregate is None
             and self.service is None
-            and self.stream.arrivals == "distinct"
+            and self.arrivals == "distinct"
             and not self.retains
             and not self.parts
         )

@@ -10,6 +10,7 @@ from typing import TypeGuard
 
 from rspql import ast
 from rspql.ast import rewritten
+from rspql.paths import may_be_empty
 
 
 def with_zero_lengths(query: ast.Query) -> ast.Query:
@@ -69,23 +70,3 @@ def _either(pattern: ast.Pattern) -> ast.Pattern:
 
 def _is_constant(term: ast.Term) -> TypeGuard[ast.Iri | ast.Literal]:
     return isinstance(term, ast.Iri | ast.Literal)
-
-
-def may_be_empty(path: ast.Variable | ast.Path) -> bool:
-    """Return True if a path may be of length zero.
-
-    >>> friend = ast.Iri("urn:friend")
-    >>> may_be_empty(ast.RepeatedPath(friend, "?")), may_be_empty(ast.RepeatedPath(friend, "+"))
-    (True, False)
-    """
-    match path:
-        case ast.RepeatedPath(inner, modifier):
-            return modifier != "+" or may_be_empty(inner)
-        case ast.InversePath(inner):
-            return may_be_empty(inner)
-        case ast.SequencePath(paths):
-            return all(map(may_be_empty, paths))
-        case ast.AlternativePath(paths):
-            return any(map(may_be_empty, paths))
-        case _:
-            return False

@@ -88,7 +88,7 @@ class CandidateContent:
     def __init__(self, bound: BoundQuery, store: JoinedStore | None) -> None:
         self._bound = bound
         self._store = store
-        self._distinct = bound.stream.arrivals == "distinct"
+        self._distinct = bound.arrivals == "distinct"
         self._rankings: dict[str, AnyTopKN] = {}
         self._members: dict[str, BoundQuery] = {}
         self._sample: _Sampling = _Unsampled() if store is None else _Sampled(bound)

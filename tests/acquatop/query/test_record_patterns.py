@@ -207,14 +207,16 @@ def test_aggregates_of_patterns_about_one_subject(
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
-        ("?e :by ?u . ?f :to ?u ; :n ?n", "must share their subject"),
-        ("?e :n ?n OPTIONAL { ?f :n ?n ; :m ?m }", "joins several records"),
-        ("?e :n ?n MINUS { ?f :n ?n }", "joins several records"),
-        ("OPTIONAL { ?e :m ?m } ?e :n ?n", "joins several records"),
-        ("?e :link/:n ?n", "a path of several steps"),
-        ("?e :n ?n FILTER EXISTS { ?f :m ?n }", "joins several records"),
+        ("?e :by ?u . ?f :to ?u ; :n ?n", "each is about one subject"),
+        ("?e :n ?n OPTIONAL { ?f :n ?n ; :m ?m }", "each is about one subject"),
+        ("?e :n ?n MINUS { ?f :m ?m }", "that nothing links"),
+        ("OPTIONAL { ?e :m ?m } ?e :n ?n", "that nothing links"),
+        ("?e :link/:n ?n", "each is about one subject"),
+        ("?e :n ?n . ?f :link* ?g", "begins anywhere"),
+        ("?e ?p ?x . ?f :m ?x ; :n ?n", "values of any property"),
+        ("?e :n ?n FILTER EXISTS { ?f :m ?m }", "that nothing links"),
         ("?e :n ?n BIND(NOW() AS ?x)", "at the window's close"),
-        ("{ ?e :by ?u } UNION { ?f :to ?u } ?e :n ?n", "joins several records"),
+        ("{ ?e :by ?u } UNION { ?f :to ?u } ?e :n ?n", "that nothing links"),
         ("?e :by ?u OPTIONAL { ?e :n ?n }", "?n may be unbound"),
         # A BIND sees what stands before it.
         ("BIND(?m + 1 AS ?n) ?e :m ?m", "the stream has a computed value"),

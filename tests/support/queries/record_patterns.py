@@ -27,7 +27,7 @@ from tests.support.worlds import NS, STREAM, XSD
 SPAN = 24
 USERS = ("ann", "bob", "cat")
 TEXTS = ("spark of joy", "Sparks", "rain", "über", 'a "quoted" \\ word', "")
-LINKS = ("http://example.org/user/ann", "http://example.org/e/1", "http://other.org/x")
+LINKS = ("http://example.org/user/ann", *(f"http://example.org/e/{at}" for at in (1, 2, 3)))
 CATALOG = """
 [prefixes]
 "" = "http://example.org/"
@@ -134,6 +134,20 @@ class World:
         # Which of two records of one subject and time is the later is not this test's matter.
         return list({(each["id"], each["t"]): each for each in records}.values())
 
+    def decoded(self, bound: Bound, records: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+        """Return records as the decoder hands them on."""
+        (stream,) = bound.streams
+        lines = [self.line(each).encode() for each in records]
+        return stream.mapping.records(pa.record_batch([pa.array(lines, pa.binary())], ["value"]))
+
+    def line(self, record: dict[str, Any]) -> str:
+        """Return a record as its source has it."""
+        return json.dumps(record)
+
+    def triples(self, record: dict[str, Any]) -> list[ox.Triple]:
+        """Return what a record says, written by hand."""
+        return triples_of(ox.NamedNode(f"{NS}e/{record['id']}"), record)
+
 
 @dataclass
 class Run:
@@ -158,7 +172,7 @@ class Run:
             chance.shuffle(due)
             cut = chance.randint(0, len(due))
             for part in (due[:cut], due[cut:]):
-                query.add(STREAM, decoded(self.bound, part))
+                query.add(STREAM, self.world.decoded(self.bound, part))
             for answer in query.advance(STREAM, watermark):
                 closed = answer.closes_ms
                 yield answer
@@ -180,19 +194,11 @@ class Run:
         return TopKEvaluation(self.bound, None)  # type: ignore[arg-type]
 
 
-def decoded(bound: Bound, records: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-    """Return records as the decoder hands them on."""
-    (stream,) = bound.streams
-    lines = [json.dumps(each).encode() for each in records]
-    return stream.mapping.records(pa.record_batch([pa.array(lines, pa.binary())], ["value"]))
-
-
 # By brute force -----------------------------------------------------------------------------------
 
 
-def triples_of(record: dict[str, Any]) -> list[ox.Triple]:
-    """Return what a record says, written by hand."""
-    subject = ox.NamedNode(f"{NS}e/{record['id']}")
+def triples_of(subject: ox.NamedNode | ox.BlankNode, record: dict[str, Any]) -> list[ox.Triple]:
+    """Return what a record says of a subject."""
     made = {
         "by": lambda value: ox.NamedNode(f"{NS}user/{value}"),
         "to": lambda value: ox.NamedNode(f"{NS}user/{value}"),
@@ -219,7 +225,7 @@ def solutions(world: World, opens_ms: int, closes_ms: int) -> list[dict[str, str
         inside = list({each["id"]: each for each in sorted(inside, key=lambda e: e["t"])}.values())
     store = ox.Store()
     store.extend(
-        ox.Quad(*triple, ox.DefaultGraph()) for each in inside for triple in triples_of(each)
+        ox.Quad(*triple, ox.DefaultGraph()) for each in inside for triple in world.triples(each)
     )
     rows: Any = store.query(
         f"""PREFIX : <{NS}> PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
@@ -252,6 +258,8 @@ def _written(row: dict[str, str]) -> dict[str, object]:
 
 
 def _value(term: str) -> object:
+    if term.startswith(("_:", "<urn:acquatop:blank:")):
+        return "a blank node"
     for datatype in ("integer", "double", "decimal"):
         if term.endswith(f"XMLSchema#{datatype}>"):
             return float(term.split('"')[1]), datatype
