@@ -12,21 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acquatop.ingest.column_pattern import column_pattern
 from acquatop.ingest.found import Found
 from acquatop.ingest.match import Matcher
 from acquatop.ingest.object_terms import terms_of
 from acquatop.ingest.record_graphs import Bindings, PatternOverGraphs, RecordRows
 from acquatop.ingest.record_pattern import may_differ, unknown_predicate
+from acquatop.ingest.record_solutions import RecordSolutions
 from acquatop.ingest.scoring import BoolArray
 from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.ingest.solution_count import MOST_OF_RECORD, SolutionCount
+from acquatop.ingest.solution_identities import identities_of
 from acquatop.ingest.stream_filter import StreamFilter
 from acquatop.ingest.term_filter import TermFilter
 from acquatop.ingest.text_filter import TextFilter
 from acquatop.topk.contract import IntArray
 from connectors.coded import distinct, plain
 from connectors.contract import RecordDecoder
-from connectors.mapping import BAD, SUBJECT, TIME, XSD_DOUBLE, Property
+from connectors.mapping import BAD, IRI, SUBJECT, TIME, XSD_DOUBLE, Property
 from connectors.subjects import subjects_of
 from rspql import ast
 from rspql.diagnostics import Diagnostic
@@ -37,6 +40,8 @@ from rspql.scope import certain
 from rspql.scoring import variables_in
 from rspql.term_conditions import term_condition
 
+_SAME_TEXTS = (IRI, ast.XSD + "string", ast.XSD + "integer")
+"""Datatypes whose terms have the same text as the engine gives them."""
 _RETRACT = (ast.OptionalPattern, ast.MinusPattern, ast.Exists)
 """Patterns whose solutions may go when more is said."""
 
@@ -225,7 +230,7 @@ class GraphMatcher(Matcher):
         return self._made
 
     @cached_property
-    def _engine(self) -> PatternOverGraphs:
+    def _engine(self) -> RecordSolutions:
         """Pattern with all filters that do not compute with numbers alone."""
         others = [
             ast.Filter(plain_condition)
@@ -236,7 +241,13 @@ class GraphMatcher(Matcher):
         group = ast.Group((*self._group.elements, *others))
         base = ast.base_of(group)
         prologue = "" if base is None else base_text(base)
-        return PatternOverGraphs(inside_text(group), prologue, self._bound)
+        plain_predicates = [
+            iri for iri, about in self._mapping.properties.items() if about.datatype in _SAME_TEXTS
+        ]
+        return RecordSolutions(
+            PatternOverGraphs(inside_text(group), prologue, self._bound),
+            column_pattern(group, self._bound, plain_predicates),
+        )
 
     @cached_property
     def _count(self) -> SolutionCount:
@@ -399,18 +410,3 @@ def _multiplies(node: ast.Node) -> bool:
             return True
         case _:
             return False
-
-
-def identities_of(terms: Sequence[pa.Array]) -> pa.Array:
-    """Return a text for each solution: its terms, and which of equal ones it is."""
-    texts = pc.binary_join_element_wise(*terms, " ") if len(terms) > 1 else terms[0]
-    codes = np.asarray(texts.dictionary_encode().indices.to_numpy(), dtype=np.int64)
-    order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], codes[order])
-    number = np.empty_like(codes)
-    number[order] = np.arange(len(codes)) - starts
-    if not number.any():
-        return texts
-    # The first of equal ones has the same identity whether others are found beside it or not.
-    numbered = pc.binary_join_element_wise(texts, pa.array(number).cast(pa.string()), " ")
-    return pc.if_else(pa.array(number > 0), numbered, texts)

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.graph_matcher import CombiningGraphMatcher, identities_of, plain_column
+from acquatop.ingest.graph_matcher import CombiningGraphMatcher, plain_column
 from acquatop.ingest.linked_groups import linked_groups
 from acquatop.ingest.record_pattern import may_differ
+from acquatop.ingest.solution_identities import identities_of
 from acquatop.topk.contract import IntArray
 from connectors.coded import distinct
 from connectors.contract import RecordDecoder

@@ -26,6 +26,12 @@ class RecordRows(NamedTuple):
     predicates: Sequence[str]
     objects: Sequence[pa.Array]
 
+    def take(self, at: IntArray) -> RecordRows:
+        """Return the rows at some positions."""
+        those = pa.array(at)
+        objects = [each.take(those) for each in self.objects]
+        return RecordRows(self.subjects.take(those), self.predicates, objects)
+
     def slice(self, part: slice) -> RecordRows:
         """Return some of the rows."""
         count = part.stop - part.start
