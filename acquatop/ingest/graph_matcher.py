@@ -58,6 +58,9 @@ class GraphMatcher(Matcher):
         assert plan.stream_group is not None
         self._group = plan.stream_group
         self._certain = certain(self._group)
+        choices = (node for node in ast.walk(plan.score.expression) if isinstance(node, ast.Call))
+        self._chosen = {name for each in choices for name in variables_in(each)}
+        """Variables in calls, which may tell what is unbound from NaN."""
         self._bound = self._variables
         """Variables that the engine binds, those of solutions first."""
         self.retracts = any(isinstance(node, _RETRACT) for node in ast.walk(self._group))
@@ -98,7 +101,8 @@ class GraphMatcher(Matcher):
             if what := self._uncomparable(key):
                 yield f"?{key} is {what}: equal values may differ as terms"
         for name in self._numbers:
-            if name not in self._certain and self.datatype(name) == XSD_DOUBLE:
+            is_double = self.datatype(name) == XSD_DOUBLE
+            if is_double and name not in self._certain and name in self._chosen:
                 yield f"?{name} is a double that may be unbound, which a score cannot tell"
 
     def _uncomparable(self, key: str) -> str | None:

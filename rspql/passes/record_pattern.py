@@ -162,7 +162,11 @@ def with_binds(expression: ast.Expression, group: ast.Group) -> ast.Expression:
 def check_bound(
     group: ast.Group, join: Iterable[str], conditions: Iterable[ast.Expression], score: ast.Node
 ) -> None:
-    """Raise if a join, a condition on both sides or a score needs what may be unbound."""
+    """Raise if a join, a condition on both sides or a score needs what may be unbound.
+
+    Arithmetic of the stream's values alone does without: an error is no score, unless COALESCE or
+    IF takes another value.
+    """
     computed = {node.variable.name for node in ast.walk(group) if isinstance(node, ast.Assignment)}
     uncertain = visible(group).keys() - certain(group).keys()
     for name in join:
@@ -172,6 +176,7 @@ def check_bound(
         for name in used_in(condition):
             if name in uncertain:
                 raise NotIncremental(f"?{name} may be unbound, and a filter needs it", condition)
+    is_arithmetic = not join and not isinstance(score, ast.Variable)
     for name in used_in(score):
-        if name in uncertain - computed:
+        if name in uncertain - computed and not is_arithmetic:
             raise NotIncremental(f"?{name} may be unbound, and the score needs it", score)

@@ -141,6 +141,11 @@ GENERAL = (
     ("?e :n ?n ; :text ?t BIND(UCASE(?t) AS ?x) FILTER(STRLEN(?x) > 4)", "?n"),
     ("?e :n ?n ; :m ?m BIND(?n + ?m AS ?x)", "2 * ?x"),
     ("?e :text ?t ; :by ?u BIND(STRLEN(?t) AS ?x)", "?x"),
+    ("?e :by ?u OPTIONAL { ?e :n ?n }", "2 * ?n"),
+    ("?e :by ?u OPTIONAL { ?e :n ?n }", "COALESCE(?n, 0)"),
+    ("?e :by ?u OPTIONAL { ?e :n ?n } OPTIONAL { ?e :m ?m }", "IF(BOUND(?n), ?n, COALESCE(?m, 1))"),
+    ("{ ?e :by ?u ; :n ?n } UNION { ?e :by ?u ; :m ?m }", "COALESCE(?n + 1, 2 * ?m)"),
+    ("?e :by ?u OPTIONAL { ?e :d ?d }", "2 * ?d"),
 )
 
 
@@ -217,19 +222,20 @@ def test_aggregates_of_patterns_about_one_subject(
         ("?e :n ?n FILTER EXISTS { ?f :m ?m }", "that nothing links"),
         ("?e :n ?n BIND(NOW() AS ?x)", "at the window's close"),
         ("{ ?e :by ?u } UNION { ?f :to ?u } ?e :n ?n", "that nothing links"),
-        ("?e :by ?u OPTIONAL { ?e :n ?n }", "?n may be unbound"),
         # A BIND sees what stands before it.
         ("BIND(?m + 1 AS ?n) ?e :m ?m", "the stream has a computed value"),
         ("?e :by ?u OPTIONAL { ?e :m ?m } BIND(?m + 1 AS ?n) ?e :m ?m", "a computed value"),
         ("{ ?e :m ?x BIND(1 AS ?n) } UNION { ?e :m ?x BIND(?x AS ?n) }", "a computed value"),
         ("?e :n ?n ; ?p ?v ; ?q ?w ; ?r ?x ; ?s ?y", "very many solutions"),
         ("?e :n ?n ; :text ?t FILTER(STRLEN(REPLACE(?t, '', ?t)) > 3)", "may be very long"),
+        ("?e :by ?u OPTIONAL { ?e :d ?n }", "a double that may be unbound"),
     ],
 )
 def test_it_is_said_why_a_pattern_needs_whole_windows(pattern: str, said: str) -> None:
-    bound = World(0, pattern, "2 * ?n").bind()
+    score = "COALESCE(?n, 0)" if ":d ?n" in pattern else "2 * ?n"
+    bound = World(0, pattern, score).bind()
     assert isinstance(bound, BoundWindowed)
-    analysis = check_query(World(0, pattern, "2 * ?n").text, catalog=World(0, "", "").catalog())
+    analysis = check_query(World(0, pattern, score).text, catalog=World(0, "", "").catalog())
     assert analysis.reason is not None
     assert said in analysis.reason.message
 
@@ -241,6 +247,6 @@ def test_records_that_make_very_many_solutions_end_their_query_alone(optional: s
     records = [{"t": 1, "id": "1", "n": number} for number in range(100)]
     query = Fed(TopKEvaluation(bound, None), bound)  # type: ignore[arg-type]
     query.evaluation.join(bound, {})
-    query.add(STREAM, decoded(bound, records))
+    query.add(STREAM, world.decoded(bound, records))
     with pytest.raises(EvaluationError, match=r"may make 1e\+08 solutions together"):
         list(query.advance(STREAM, 100))
