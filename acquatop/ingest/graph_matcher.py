@@ -6,7 +6,7 @@ The engine looks at a whole batch at once: a record, or all records of a subject
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,11 @@ from acquatop.ingest.record_graphs import Bindings, PatternOverGraphs, RecordRow
 from acquatop.ingest.record_pattern import may_differ, unknown_predicate
 from acquatop.ingest.record_solutions import RecordSolutions
 from acquatop.ingest.scoring import BoolArray
-from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.ingest.solution_count import MOST_OF_RECORD, SolutionCount
 from acquatop.ingest.solution_identities import identities_of
 from acquatop.ingest.stream_filter import StreamFilter
 from acquatop.ingest.term_filter import TermFilter
 from acquatop.ingest.text_filter import TextFilter
-from acquatop.topk.contract import IntArray
 from connectors.coded import distinct, plain
 from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, IRI, SUBJECT, TIME, XSD_DOUBLE, Property
@@ -63,6 +61,8 @@ class GraphMatcher(Matcher):
         """Variables in calls, which may tell what is unbound from NaN."""
         self._bound = self._variables
         """Variables that the engine binds, those of solutions first."""
+        self._is_replaced = arrivals == "latest" and not self.combines
+        """True if a newer solution of a subject replaces the one before."""
         self.retracts = any(isinstance(node, _RETRACT) for node in ast.walk(self._group))
         """True if what is said later may take a solution away."""
 
@@ -74,7 +74,7 @@ class GraphMatcher(Matcher):
     @property
     def may_be_several(self) -> bool:
         """True if a record may have several solutions."""
-        return any(map(_multiplies, ast.walk(self._group)))
+        return may_multiply(self._group)
 
     def check(self, found: list[Diagnostic]) -> None:
         """Append diagnostics to ``found`` if this pattern cannot be matched against the records."""
@@ -93,8 +93,6 @@ class GraphMatcher(Matcher):
         """Yield what keeps the pattern from being matched, whatever the score."""
         if self._count.of_record() > MOST_OF_RECORD:
             yield "a record may have very many solutions"
-        if self._arrivals == "latest" and self.may_be_several:
-            yield "a record may have several solutions, which a newer one would have to replace"
         if self._aggregate is not None and self._aggregate.is_distinct:
             yield "distinct values of more than a star of patterns are not kept apart"
         for key in self.keys:
@@ -131,7 +129,7 @@ class GraphMatcher(Matcher):
         found = self._engine.solutions(np.arange(len(good)), self._statements(good))
         made = self._rows(good, found)
         keeps = self._keeps(made)
-        if self._arrivals != "latest":
+        if not self._is_replaced:
             return Found(self, made.filter(pa.array(keeps)), np.zeros(keeps.sum(), dtype=np.bool_))
         others = np.setdiff1d(np.arange(len(good)), found.graphs[keeps])
         nothing = [pa.repeat("", len(others))] * len(self._bound)
@@ -143,7 +141,7 @@ class GraphMatcher(Matcher):
     def table(self, found: Found) -> pa.Table:
         """Return found solutions as columns, before them what decides between equal times."""
         table = super().table(found)
-        if self._arrivals == "latest":
+        if self._is_replaced:
             for at in range(len(self._predicates)):
                 table = table.append_column(f"?{at}", found.columns.column(f"o{at}"))
         return table
@@ -151,10 +149,12 @@ class GraphMatcher(Matcher):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns from which solutions are made."""
-        said = (
-            [f"o{at}" for at in range(len(self._predicates))] if self._arrivals == "latest" else []
-        )
+        said = [f"o{at}" for at in range(len(self._predicates))] if self._is_replaced else []
         return (TIME, SUBJECT, *map(_column, self._variables), *said)
+
+    def __getstate__(self) -> dict[str, object]:
+        # Made again in each process.
+        return {name: each for name, each in super().__getstate__().items() if name != "_engine"}
 
     def is_subject(self, variable: str) -> bool:
         """Return False: all variables have columns of their own."""
@@ -281,7 +281,7 @@ class GraphMatcher(Matcher):
         """Return solutions as rows, given the records that are their graphs."""
         some = records.take(pa.array(found.graphs))
         columns = self._solutions(plain(subjects_of(some)), some.column(TIME), found)
-        if self._arrivals == "latest":
+        if self._is_replaced:
             objects = self._statements(some).objects
             columns |= {f"o{at}": each for at, each in enumerate(objects)}
         return pa.RecordBatch.from_pydict(columns)
@@ -290,10 +290,9 @@ class GraphMatcher(Matcher):
         self, subjects: pa.Array, times: pa.Array, found: Bindings
     ) -> dict[str, pa.Array]:
         """Return the columns of solutions, given the subject and time of each."""
-        by_subject = self._arrivals == "latest"
         return {
             TIME: times,
-            SUBJECT: subjects if by_subject else self._names(subjects, found.terms),
+            SUBJECT: self._names(subjects, found.terms),
             **{
                 _column(name): each
                 for name, each in zip(self._variables, found.terms, strict=False)
@@ -302,7 +301,7 @@ class GraphMatcher(Matcher):
 
     def _names(self, subjects: pa.Array, terms: Sequence[pa.Array]) -> pa.Array:
         """Return a text for each solution that tells it apart from all others."""
-        return identities_of([subjects, *terms])
+        return subjects if self._is_replaced else identities_of([subjects, *terms])
 
     def _keeps(self, made: pa.RecordBatch) -> BoolArray:
         """Return a mask of the solutions for which all filters hold."""
@@ -310,84 +309,6 @@ class GraphMatcher(Matcher):
         for each in self._filters():
             keeps &= self._passes(each, made, keeps)
         return keeps
-
-
-class CombiningGraphMatcher(GraphMatcher):
-    """Matcher of a plan's group against all that the records of a subject say, if all count.
-
-    What it finds are records that say anything that the pattern can need; :meth:`table` has a
-    column for each predicate.
-    """
-
-    combines = True
-
-    def find(self, records: pa.RecordBatch) -> Found:
-        """Return the records of a batch that the pattern can need."""
-        columns = [records.column(self._mapping.column(each)) for each in self._predicates]
-        some = reduce(pc.or_, map(pc.is_valid, columns))
-        found = records.filter(pc.and_(pc.is_null(records.column(BAD)), some))
-        return Found(self, found, np.zeros(len(found), dtype=np.bool_))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the records' columns from which solutions are made."""
-        return (TIME, SUBJECT, *map(self._mapping.column, self._predicates))
-
-    @property
-    def said(self) -> Sequence[str]:
-        """Names of the columns for the predicates."""
-        return [f"said{at}" for at in range(len(self._predicates))]
-
-    def table(self, found: Found) -> pa.Table:
-        """Return what found records say. The identity tells apart all that is said."""
-        records = found.columns
-        subjects, _, objects = self._statements(records)
-        texts = [pc.coalesce(each, "") for each in objects]
-        return pa.table(
-            {
-                TIME: records.column(TIME),
-                IDENTITY: pc.binary_join_element_wise(subjects, *texts, " "),
-                SUBJECT: subjects,
-                GONE: found.gone,
-                **dict(zip(self.said, objects, strict=True)),
-            }
-        )
-
-    def groups(self, said: pa.Table) -> IntArray:
-        """Return a number for each record; those that make solutions together have the same."""
-        subjects = plain_column(said.column(SUBJECT)).dictionary_encode().indices
-        return np.asarray(subjects.to_numpy(), dtype=np.int64)
-
-    def keys_in(self, records: pa.RecordBatch) -> pa.Array:
-        """Return the keys of the solutions that records have by themselves."""
-        return GraphMatcher.find(self, records).keys.unique()
-
-    def solutions(self, said: pa.Table, graphs: IntArray) -> pa.Table:
-        """Return the solutions of graphs of records as columns, sorted by identity.
-
-        ``graphs`` has the graph of each record, numbered from zero, ascending; the first of a graph
-        is its oldest, whose time is that of the solutions. Raises
-        :class:`~acquatop.errors.EvaluationError` if there may be very many.
-        """
-        rows = RecordRows(
-            plain_column(said.column(SUBJECT)),
-            self._predicates,
-            [plain_column(said.column(name)) for name in self.said],
-        )
-        self._count.check(graphs, rows.objects)
-        found = self._engine.solutions(graphs, rows)
-        firsts = pa.array(np.searchsorted(graphs, found.graphs))
-        times = plain_column(said.column(TIME)).take(firsts)
-        made = pa.RecordBatch.from_pydict(self._solutions(rows.subjects.take(firsts), times, found))
-        kept = made.filter(pa.array(self._keeps(made)))
-        solutions = super().table(Found(self, kept, np.zeros(len(kept), dtype=np.bool_)))
-        return solutions.take(pc.sort_indices(solutions.column(IDENTITY))).combine_chunks()
-
-
-def plain_column(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column's values in one piece, without a dictionary."""
-    whole = column.combine_chunks()
-    return plain(whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole)
 
 
 def _computes(node: ast.Node, variable: ast.Variable) -> bool:
@@ -399,6 +320,11 @@ def _computes(node: ast.Node, variable: ast.Variable) -> bool:
 
 def _column(variable: str) -> str:
     return f"?{variable}"
+
+
+def may_multiply(group: ast.Group) -> bool:
+    """Return True if a record may have several solutions of a group."""
+    return any(map(_multiplies, ast.walk(group)))
 
 
 def _multiplies(node: ast.Node) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.graph_matcher import CombiningGraphMatcher, plain_column
+from acquatop.ingest.combining_graph_matcher import CombiningGraphMatcher, plain_column
 from acquatop.ingest.linked_groups import linked_groups
 from acquatop.ingest.record_pattern import may_differ
 from acquatop.ingest.solution_identities import identities_of

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from acquatop.ingest.combining import CombiningMatcher
-from acquatop.ingest.graph_matcher import CombiningGraphMatcher, GraphMatcher
+from acquatop.ingest.combining_graph_matcher import CombiningGraphMatcher
+from acquatop.ingest.graph_matcher import GraphMatcher, may_multiply
+from acquatop.ingest.latest_matcher import LatestGraphMatcher
 from acquatop.ingest.linked_matcher import LinkedGraphMatcher
 from acquatop.ingest.match import Matcher
 from connectors.contract import RecordDecoder
@@ -18,7 +20,9 @@ def matcher_of(plan: TopKPlan, mapping: RecordDecoder, *, arrivals: str) -> Matc
     if plan.is_linked:
         kind = LinkedGraphMatcher
     elif plan.stream_group is not None:
-        kind = CombiningGraphMatcher if may_recur else GraphMatcher
+        may_be_several = arrivals == "latest" and may_multiply(plan.stream_group)
+        kind = LatestGraphMatcher if may_be_several else GraphMatcher
+        kind = CombiningGraphMatcher if may_recur else kind
     else:
         kind = CombiningMatcher if may_recur and len(set(plan.stream_pattern)) > 1 else Matcher
     return kind(plan, mapping, arrivals=arrivals)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.graph_matcher import CombiningGraphMatcher
+from acquatop.ingest.combining_graph_matcher import CombiningGraphMatcher
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.query.held_records import HeldRecords, in_order_of_coming

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from acquatop.ingest.graph_matcher import plain_column
+from acquatop.ingest.combining_graph_matcher import plain_column
 from acquatop.ingest.key_codes import KeyCodes
 from acquatop.ingest.linked_groups import linked_groups
 from acquatop.ingest.panes import Pane

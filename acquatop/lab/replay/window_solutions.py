@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.combining import CombiningMatcher
-from acquatop.ingest.graph_matcher import CombiningGraphMatcher
+from acquatop.ingest.combining_graph_matcher import CombiningGraphMatcher
 from acquatop.ingest.match import Matcher
 from acquatop.ingest.solution_columns import GONE
 from acquatop.ingest.star_join import no_solutions, solutions_together
@@ -70,9 +70,7 @@ def _of_star(matcher: CombiningMatcher, said: pa.Table) -> Iterator[pa.Table]:
 
 
 def _of_graphs(matcher: CombiningGraphMatcher, said: pa.Table) -> Iterator[pa.Table]:
-    groups = matcher.groups(said)
-    order = np.argsort(groups, kind="stable")
-    yield matcher.solutions(said.take(pa.array(order)), groups[order])
+    yield matcher.solutions(*matcher.together(said))
 
 
 def _newest_last(solutions: pa.Table) -> pa.Table:
