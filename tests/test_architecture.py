@@ -165,6 +165,7 @@ def test_the_sparql_engine_stays_with_what_evaluates_windows_or_reads_and_writes
         "acquatop/catalog/graphs.py",
         "acquatop/ingest/record_graphs.py",
         "acquatop/ingest/rows_as_graph.py",
+        "acquatop/ingest/solutions_table.py",
         "acquatop/refresh/local_join.py",
         "connectors/graphs.py",
         "connectors/statements.py",
