@@ -41,10 +41,6 @@ class RecordPattern:
 
     def check(self, found: list[Diagnostic]) -> None:
         """Append diagnostics to ``found`` if this pattern cannot be matched against the records."""
-        subjects = {triple.subject for triple in self._pattern}
-        if len(subjects) > 1:
-            message = "the patterns in a WINDOW must share their subject: a record has only one"
-            found.append(Diagnostic("unsupported", message, self._pattern[-1].span))
         objects = [
             triple.object.name
             for triple in self._pattern

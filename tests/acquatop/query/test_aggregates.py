@@ -288,7 +288,7 @@ def test_of_many_keys_that_differ_what_they_could_reach_is_never_understated() -
         ("?p :mentions ?user", "(SUM(?user) AS ?n)", "all", "", "SUM needs a number in ?user"),
         ("?user :x ?x", "(SUM(?user) AS ?n)", "all", "", "SUM needs a number in ?user"),
         ("?p :y ?user", "(COUNT(*) AS ?n)", "all", "", "an xsd:double on the stream"),
-        ("?p :x ?x . ?q :mentions ?user", "(COUNT(*) AS ?n)", "latest", "", "share their subject"),
+        ("?p :x ?user . ?q :y ?user", "(COUNT(*) AS ?n)", "all", "", "each is about one subject"),
         (
             "?p :mentions ?user FILTER(sqrt(?user) > 3)",
             "(COUNT(*) AS ?n)",
