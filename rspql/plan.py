@@ -288,7 +288,7 @@ class WindowPart:
     """Part of a query that one of several windows answers by itself.
 
     ``variables`` are those of the pattern's solutions, which are aggregated if there is an
-    ``aggregate``. If the pattern is more than a star, ``group`` is all of it.
+    ``aggregate``. If the pattern is more than a star, ``group`` is all of it, which may be linked.
     """
 
     window: AnyWindow
@@ -297,6 +297,7 @@ class WindowPart:
     filters: tuple[Expression, ...]
     aggregate: Aggregation | None = None
     group: Group | None = None
+    is_linked: bool = False
 
     @property
     def bound(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ joins on: those of a document of several subjects, above all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 from acquatop.ingest.combining_graph_matcher import CombiningGraphMatcher, plain_column
 from acquatop.ingest.linked_groups import linked_groups
 from acquatop.ingest.record_pattern import may_differ
+from acquatop.ingest.solution_count import SolutionCount, UnknownCount
 from acquatop.ingest.solution_identities import identities_of
 from acquatop.topk.contract import IntArray
 from connectors.coded import distinct
@@ -86,6 +88,10 @@ class LinkedGraphMatcher(CombiningGraphMatcher):
         found = [self._mapping.properties[each] for each in self._linking]
         if any(map(may_differ, found)) or len({_kind(each.datatype) for each in found}) > 1:
             yield "the pattern joins on values that may be equal and differ as terms"
+
+    @cached_property
+    def _count(self) -> SolutionCount:
+        return UnknownCount(self._group, self._predicates)
 
     def _names(self, subjects: pa.Array, terms: Sequence[pa.Array]) -> pa.Array:
         return identities_of(terms)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyoxigraph import QuerySolutions, RdfFormat, Store
 
+from acquatop.ingest.solution_count import MOST_TOGETHER, check_count
 from acquatop.ingest.solutions_table import columns_of
 from acquatop.topk.contract import IntArray
 from connectors.coded import plain
@@ -59,6 +60,7 @@ class PatternOverGraphs:
         names = " ".join(f"?{name}" for name in (graph, *variables))
         self._width = len(variables)
         self._text = f"{prologue} SELECT {names} WHERE {{ GRAPH ?{graph} {{ {pattern} }} }}"
+        self._text += f" LIMIT {MOST_TOGETHER + 1}"
 
     def solutions(self, graphs: IntArray, rows: RecordRows) -> Bindings:
         """Return the solutions over graphs of rows, by graph and then by terms.
@@ -84,6 +86,7 @@ class PatternOverGraphs:
         results = store.query(self._text)
         assert isinstance(results, QuerySolutions)
         names, *terms = columns_of(results)
+        check_count(len(names))
         numbers = pc.replace_substring_regex(names.dictionary, f"^<{_GRAPH}|>$", "")
         of_graphs = np.asarray(numbers.cast(pa.int64()).to_numpy())[names.indices.to_numpy()]
         order = np.lexsort([_ranks(column) for column in reversed(terms)] + [of_graphs])

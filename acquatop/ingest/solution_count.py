@@ -76,6 +76,17 @@ class SolutionCount:
         return [self._places[each] for each in named if each in self._places]
 
 
+class UnknownCount(SolutionCount):
+    """No bound: how many solutions there are is known once they are made."""
+
+    def of_record(self) -> float:
+        """Return one: a record makes few by itself."""
+        return 1.0
+
+    def check(self, graphs: IntArray, objects: Sequence[pa.Array]) -> None:
+        """Let any graphs be matched."""
+
+
 def _count(graphs: IntArray, objects: pa.Array, size: int) -> FloatArray:
     """Return the number of objects in each graph."""
     there = objects.is_valid().to_numpy(zero_copy_only=False)

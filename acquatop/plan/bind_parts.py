@@ -74,6 +74,7 @@ def _plan_of(plan: TopKPlan, part: WindowPart) -> TopKPlan:
         # What must be distinct is kept whole.
         finish=None if part.aggregate else Finish(is_distinct=True),
         stream_group=part.group,
+        is_linked=part.is_linked,
         join=None,
         form=None,
         parts=(),

@@ -137,6 +137,7 @@ def window_parts(
                 own[part],
                 part.aggregate,
                 None if part.group is None else as_evaluated(part.group, functions),
+                part.is_linked,
             )
         )
     return tuple(found)

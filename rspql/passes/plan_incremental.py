@@ -139,7 +139,7 @@ def _with_one_service(
         check_numeric(ranking, functions)
     score = planned_score(ranking, pushed, part, remote, functions, found)
     if part.group is not None and part.aggregate is None:
-        check_bound(part.group, inputs, pushed.joined, score.expression)
+        check_bound(part.group, inputs, pushed.joined, score.expression, is_all=True)
     return TopKPlan(
         name=windowed.name,
         output=windowed.output,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
@@ -160,12 +160,17 @@ def with_binds(expression: ast.Expression, group: ast.Group) -> ast.Expression:
 
 
 def check_bound(
-    group: ast.Group, join: Iterable[str], conditions: Iterable[ast.Expression], score: ast.Node
+    group: ast.Group,
+    join: Collection[str],
+    conditions: Iterable[ast.Expression],
+    score: ast.Node,
+    *,
+    is_all: bool = False,
 ) -> None:
     """Raise if a join, a condition on both sides or a score needs what may be unbound.
 
-    Arithmetic of the stream's values alone does without: an error is no score, unless COALESCE or
-    IF takes another value.
+    If the group ``is_all`` that is matched, arithmetic does without: an error is no score, unless
+    COALESCE or IF takes another value.
     """
     computed = {node.variable.name for node in ast.walk(group) if isinstance(node, ast.Assignment)}
     uncertain = visible(group).keys() - certain(group).keys()
@@ -176,7 +181,7 @@ def check_bound(
         for name in used_in(condition):
             if name in uncertain:
                 raise NotIncremental(f"?{name} may be unbound, and a filter needs it", condition)
-    is_arithmetic = not join and not isinstance(score, ast.Variable)
+    may_be_error = is_all and not join and not isinstance(score, ast.Variable)
     for name in used_in(score):
-        if name in uncertain - computed and not is_arithmetic:
+        if name in uncertain - computed and not may_be_error:
             raise NotIncremental(f"?{name} may be unbound, and the score needs it", score)

@@ -15,7 +15,7 @@ from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.check import check_query
 from acquatop.query.evaluation import TopKEvaluation
 from tests.support.fed import Fed
-from tests.support.queries.record_patterns import World, assert_right, decoded
+from tests.support.queries.record_patterns import World, assert_right
 from tests.support.worlds import STREAM
 
 STARS = (
