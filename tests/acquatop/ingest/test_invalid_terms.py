@@ -23,4 +23,4 @@ def test_filters_and_patterns_take_it(term: str) -> None:
     assert TermFilter(condition.expression).holds(values).tolist() == [True, True]
     rows = RecordRows(pa.array(["<urn:s>"]), ["urn:p"], [pa.array([term])])
     found = PatternOverGraphs("?s <urn:p> ?x", "", ["x"]).solutions(np.array([0]), rows)
-    assert found.terms == [(term,)]
+    assert [each.to_pylist() for each in found.terms] == [[term]]
