@@ -316,3 +316,40 @@ def test_computed_columns_of_a_remote(data: st.DataObject, items: int) -> None:
     judged = judge(world, query)
     assert all(judged.incremental)
     assert items < 1000 or set(judged.statuses) <= {Status.EXACT}
+
+
+SIDES = (
+    "{ SELECT ?by (COUNT(*) AS ?m) { ?o :by ?by } GROUP BY ?by }",
+    "{ SELECT ?by (SUM(?o) AS ?m) (MIN(?o) AS ?least) { ?p :by ?by ; :n ?o } GROUP BY ?by }",
+    "{ ?other :by ?by ; :n ?m FILTER(?m > 0) }",
+    "{ ?post :by ?by ; :n ?m }",
+)
+
+
+@st.composite
+def joined(draw: st.DrawFn, *, asks: bool) -> ShapedQuery:
+    where = f"WINDOW :w {{ ?post :n ?n ; :by ?by }} WINDOW :w {draw(st.sampled_from(SIDES))}"
+    where += " SERVICE :people { ?by :followers ?f ; :home ?home }" if asks else ""
+    score = draw(
+        st.sampled_from(["DESC(?n - ?m)", "ASC(?n * ?m)", *(["DESC(?f + ?m)"] * 2 * asks)])
+    )
+    more = draw(st.lists(st.sampled_from(["?by", "DESC(?post)"]), max_size=2))
+    return ShapedQuery(
+        "?post ?by ?n ?m" + (" ?f" if asks else ""),
+        where + draw(st.sampled_from(["", " FILTER(?n < ?m + 3)"])),
+        (score, *more),
+        k=draw(st.integers(1, 4)),
+        offset=draw(st.sampled_from([0, 0, 1])),
+        window=draw(TIMED),
+    )
+
+
+@THOROUGH
+@settings(max_examples=25)
+@given(st.data(), ARRIVALS, st.sampled_from([0, 1000, 2]))
+def test_windows_that_are_joined(data: st.DataObject, arrivals: str | None, items: int) -> None:
+    world = World(data.draw(posts(arrivals)), data.draw(PEOPLE), arrivals, items or 1000)
+    queries = data.draw(st.lists(joined(asks=items > 0), min_size=1, max_size=2))
+    judged = judge(world, *queries)
+    assert all(judged.incremental)
+    assert items == 2 or set(judged.statuses) <= {Status.EXACT}
