@@ -124,6 +124,8 @@ def term_maker(datatype: str) -> TermMaker:
     >>> make = term_maker("http://www.w3.org/2001/XMLSchema#double")
     >>> make(7), make("7"), make(float("nan"))
     ('"7.0"^^<http://www.w3.org/2001/XMLSchema#double>', None, None)
+    >>> term_maker("http://example.org/machine/{}")("press-1")
+    '<http://example.org/machine/press-1>'
     """
     if datatype == IRI:
         return _whole_iri
@@ -132,7 +134,7 @@ def term_maker(datatype: str) -> TermMaker:
             None if _string(value) is None else literal_text(str(value), language=datatype[1:])
         )
     if "{" in datatype:
-        template = IriTemplate.parse(datatype)
+        template = IriTemplate.parse(datatype.replace("{}", "{value}"))
         return lambda value: template.term(_unboxed(value))
     lexical = _LEXICAL.get(datatype)
     if lexical is None:
