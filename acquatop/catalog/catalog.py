@@ -94,7 +94,8 @@ class Catalog:
     """Prefixes, streams, services, graphs and functions that queries may name, limits of
     evaluations, and settings for a Spark that an engine starts.
 
-    ``unreadable`` are names of queries whose answers are no stream, with the reason.
+    ``unreadable`` are names of queries whose answers are no stream, with the reason. If it
+    ``asks_for_records``, SPARQL endpoints are asked for triple patterns alone, as others are.
     """
 
     prefixes: Mapping[str, str]
@@ -105,14 +106,15 @@ class Catalog:
     spark: SparkSettings = field(default_factory=SparkSettings)
     functions: Mapping[str, DeclaredFunction] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    asks_for_records: bool = False
 
     @property
     def records(self) -> frozenset[str]:
-        """IRIs of the services that have records instead of SPARQL."""
+        """IRIs of the services that have records instead of SPARQL, or are asked as if so."""
         return frozenset(
             iri
             for iri, service in self.services.items()
-            if not isinstance(service.source, SparqlSource)
+            if self.asks_for_records or not isinstance(service.source, SparqlSource)
         )
 
     @staticmethod

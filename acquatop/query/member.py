@@ -125,6 +125,10 @@ class Member(Generic[OperatorT]):
         """Return True if the query answers a window."""
         return self.since is None or self.since <= window
 
+    def best(self, window: int) -> JoinedTop:
+        """Return a window's best results by the score alone, those before the offset included."""
+        return self._facts.joined(self.operator.top(window), most=self.operator.k)
+
     def answer(
         self,
         closed: ClosedWindow,
@@ -177,7 +181,7 @@ class Member(Generic[OperatorT]):
 
     def _shown_best(self, window: int, at_ms: int) -> Finished:
         """Return a window's best results by the score."""
-        joined = self._facts.joined(self.operator.top(window), most=self.operator.k)
+        joined = self.best(window)
         return Finished(joined, self._bindings(joined, at_ms), self.bound.plan.offset)
 
     def _rows(self, finished: Finished, fetched: frozenset[str]) -> Iterator[Row]:

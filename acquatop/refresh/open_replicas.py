@@ -12,6 +12,7 @@ from typing import TypeVar
 from acquatop.catalog.remotes import FeedSource, RestSource, SparqlSource, TableSource
 from acquatop.catalog.services import Service
 from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.plan.asked_patterns import AskedPattern, asked_patterns
 from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.refresh.join_refresh import JoinedReplicas
@@ -98,21 +99,16 @@ class Replicas:
         Raises :class:`~acquatop.errors.EnvironmentProblem` if the remote cannot be reached to fill
         it.
         """
-        if bound.plan.service is None or bound.service is None:
+        patterns = asked_patterns(bound)
+        if not patterns:
             return None
         if bound.plan.join is not None:
-            questions = [
-                (service, RemoteQuery(each.pattern.group, each.variables, each.key))
-                for service, each in zip(bound.services, bound.plan.join.services, strict=True)
-            ]
-            maintainers = self._open_several(questions, bound.name, load=load)
+            maintainers = self._open_several(patterns, bound.name, load=load)
             return JoinedReplicas(bound.plan.join, bound.services, maintainers)
-        key = bound.plan.join_variables[0]
-        question = RemoteQuery(bound.plan.service.group, bound.plan.service.variables, key)
-        kind = ReplicaStore if bound.service.solutions == "one" else RunStore
-        store = kind(key, question.variables, limit=bound.service.capacity)
-        account = self._account(bound.service, bound.name)
-        return self._open(store, bound.service, question, account, load=load)
+        (asked,) = patterns
+        kind = ReplicaStore if asked.service.solutions == "one" else RunStore
+        store = kind(asked.key, asked.question.variables, limit=asked.service.capacity)
+        return self._open(store, asked, self._account(asked.service, bound.name), load=load)
 
     def open_all(
         self, bound: BoundWindowed, *, load: bool = True
@@ -123,27 +119,26 @@ class Replicas:
 
         Raises :class:`~acquatop.errors.EnvironmentProblem` if a remote cannot be reached.
         """
-        questions = [
-            (
+        patterns = [
+            AskedPattern(
                 each.service,
                 RemoteQuery(each.part.pattern.group, each.part.variables, each.part.key),
             )
             for each in bound.remotes
         ]
-        return self._open_several(questions, bound.name, load=load)
+        return self._open_several(patterns, bound.name, load=load)
 
     def _open_several(
-        self, questions: Sequence[tuple[Service, RemoteQuery]], name: str, *, load: bool
+        self, patterns: Sequence[AskedPattern], name: str, *, load: bool
     ) -> list[Maintainer[SolutionStore]]:
-        services = {service.iri: service for service, _ in questions}
+        services = {each.service.iri: each.service for each in patterns}
         accounts = {iri: self._account(service, name) for iri, service in services.items()}
         opened: list[Maintainer[SolutionStore]] = []
         try:
-            for service, question in questions:
+            for each in patterns:
+                question, service = each.question, each.service
                 store = SolutionStore(question.key, question.variables, limit=service.capacity)
-                opened.append(
-                    self._open(store, service, question, accounts[service.iri], load=load)
-                )
+                opened.append(self._open(store, each, accounts[service.iri], load=load))
         except BaseException:
             for maintainer in opened:
                 maintainer.close()
@@ -236,12 +231,12 @@ class Replicas:
     def _open(
         self,
         store: StoreT,
-        service: Service,
-        question: RemoteQuery,
+        asked: AskedPattern,
         account: Account,
         *,
         load: bool,
     ) -> Maintainer[StoreT]:
+        service, question = asked.service, asked.question
         is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
         now = self._now(is_replayed)
         way, uses_one = self._way(service), isinstance(store, ReplicaStore)
@@ -250,10 +245,10 @@ class Replicas:
             store,
             remote
             if self.recording is None
-            else self.recording.of_remote(remote, self._way(service).quota),
+            else self.recording.of_remote(remote, asked, way.quota),
             account,
             access=self._way(service).access,
-            feed=self._subscription(service.feed, question, now),
+            feed=self._subscription(asked, now),
             clock=self.clock,
             now=now,
             request_timeout=service.timeout_seconds,
@@ -277,15 +272,15 @@ class Replicas:
             return self.recording.now
         return EventTime() if is_replayed else self.now
 
-    def _subscription(
-        self, source: FeedSource | None, question: RemoteQuery, now: Clock
-    ) -> Subscription | None:
+    def _subscription(self, asked: AskedPattern, now: Clock) -> Subscription | None:
+        source = asked.service.feed
         if source is None:
             return None
-        reader = RecordReader(source.mapping, question.star(source.mapping))
+        reader = RecordReader(source.mapping, asked.question.star(source.mapping))
         feed = self.open_feed(source, reader, now, self.random)
         return Subscription.open(
-            feed if self.recording is None else self.recording.of_feed(feed), reader.rejected
+            feed if self.recording is None else self.recording.of_feed(feed, asked),
+            reader.rejected,
         )
 
     def _load(

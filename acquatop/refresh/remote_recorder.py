@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from acquatop.plan.asked_patterns import AskedPattern
 from replica.clocks import Clock
 from replica.feeds.contract import Feed
 from replica.remotes import Remote
@@ -17,8 +18,8 @@ class RemoteRecorder(Protocol):
     def now(self) -> Clock:
         """Clock that dates a remote's values."""
 
-    def of_remote(self, remote: Remote, quota: Quota) -> Remote:
-        """Return a remote that records what it says."""
+    def of_remote(self, remote: Remote, asked: AskedPattern, quota: Quota) -> Remote:
+        """Return a remote that records what it says of a pattern."""
 
-    def of_feed(self, feed: Feed) -> Feed:
-        """Return a feed that records what it says."""
+    def of_feed(self, feed: Feed, asked: AskedPattern) -> Feed:
+        """Return a feed that records what it says of a pattern."""

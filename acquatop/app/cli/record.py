@@ -1,4 +1,4 @@
-"""``acquatop record``: run a query, and record its stream and the values of its remote."""
+"""``acquatop record``: run a query, and record its stream and the values of its remotes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from acquatop.app.cli.evaluate import positive
 from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 
 if TYPE_CHECKING:
-    from acquatop.catalog.catalog import Catalog
     from acquatop.catalog.spark_settings import SparkSettings
     from acquatop.engine.observer import Observer
     from acquatop.lab.record.full_snapshots import SnapshotBudget
@@ -94,7 +93,7 @@ def execute(options: argparse.Namespace) -> None:
         options.out, catalog, query, file=options.query, snapshots=_snapshots(options)
     )
     with Unusable(at_first=True) as unusable, closing(opened) as recording:
-        _record(options, settings, recording, catalog, query, unusable.intake)
+        _record(options, settings, recording, query, unusable.intake)
         _say(recording, as_json=options.json)
         unusable.check()
 
@@ -110,7 +109,6 @@ def _record(
     options: argparse.Namespace,
     settings: SparkSettings,
     recording: Recording,
-    catalog: Catalog,
     query: str,
     intake: Observer,
 ) -> None:
@@ -125,7 +123,7 @@ def _record(
     loading = LoadingProgress()
     with RecordingProgress(lambda: _told(recording)) as progress, WaitingReport() as waiting:
         engine = Engine(
-            catalog,
+            recording.catalog,
             runtime=options.runtime,
             spark=settings,
             progress=loading,
@@ -148,8 +146,8 @@ def _record(
 
 def _told(recording: Recording) -> str:
     return (
-        f"recorded {recording.stream.count:,} events, {recording.remote.count:,} values of "
-        f"{len(recording.remote):,} keys, {recording.size:,} bytes in all"
+        f"recorded {recording.stream.count:,} events, {recording.values:,} values of "
+        f"{recording.keys:,} keys, {recording.size:,} bytes in all"
     )
 
 
@@ -172,8 +170,8 @@ def _say(recording: Recording, *, as_json: bool) -> None:
     said = {
         "folder": str(recording.folder),
         "events": recording.stream.count,
-        "values": recording.remote.count,
-        "keys": len(recording.remote),
+        "values": recording.values,
+        "keys": recording.keys,
         "bytes": recording.size,
         "snapshot_requests": recording.snapshot_requests,
         "snapshots_failed": dict(recording.snapshot_failures),

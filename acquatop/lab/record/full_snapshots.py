@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from acquatop.lab.record.remote_log import RemoteTape
+from acquatop.lab.record.remote_log import PatternTape
 from replica.clocks import Clock, EventTime
 from replica.remotes import Remote, RemoteError
 from replica.spending.ledger import LedgerError
@@ -26,18 +26,20 @@ class FullSnapshots:
 
     Keys that the budget or the remote's ``quota`` does not allow are left for the next snapshot. A
     snapshot ends with the first request that fails. It sends no request after half of the interval,
-    because the stream waits for it and must not fall behind for good. ``requests`` counts the
-    requests sent, ``failures`` the failed snapshots by reason.
+    because the stream waits for it and must not fall behind for good; if several patterns are
+    asked, each has its ``share`` of that. ``requests`` counts the requests sent, ``failures`` the
+    failed snapshots by reason.
     """
 
     def __init__(
         self,
         budget: SnapshotBudget,
         remote: Remote,
-        tape: RemoteTape,
+        tape: PatternTape,
         quota: Quota,
         timeout: float,
         *,
+        share: float = 1.0,
         clock: Clock = time.monotonic,
     ) -> None:
         self.requests = 0
@@ -47,6 +49,7 @@ class FullSnapshots:
         self._tape = tape
         self._quota = quota
         self._timeout = timeout
+        self._share = share
         self._clock = clock
         self._last_ms: int | None = None
 
@@ -61,7 +64,7 @@ class FullSnapshots:
             self.failures[str(error)] += 1
 
     def _take(self, time_ms: int) -> None:
-        until = self._clock() + self._budget.every_ms / 2000
+        until = self._clock() + self._share * self._budget.every_ms / 2000
         for _ in range(self._budget.requests):
             keys = self._tape.due(self._remote.block_size, time_ms)
             if not keys or self._clock() >= until or not self._quota.take(len(keys), 1):
@@ -71,14 +74,14 @@ class FullSnapshots:
 
 
 class SnapshotTime(EventTime):
-    """Time of the current evaluation. A due snapshot is taken before an evaluation begins."""
+    """Time of the current evaluation. Due snapshots are taken before an evaluation begins."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.snapshots: FullSnapshots | None = None
+        self.snapshots: list[FullSnapshots] = []
 
     def show(self, time_ms: int) -> None:
         """Advance to the time of an evaluation."""
         super().show(time_ms)
-        if self.snapshots is not None:
-            self.snapshots.evaluate(time_ms)
+        for each in self.snapshots:
+            each.evaluate(time_ms)

@@ -1,4 +1,4 @@
-"""Catalog of a recording: its files replace the stream's source and the remote."""
+"""Catalog of a recording: its files replace the stream's source and the remotes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from acquatop.catalog.catalog import Service, Stream
 from acquatop.catalog.services import AUTO
 from acquatop.lab.record import remote_log as remote_tape
+from acquatop.lab.record.recorded_patterns import ServiceTable
 from acquatop.lab.record.table_column import TableColumn
 from acquatop.plan.bound import BoundQuery
 from connectors.mapping import SUBJECT, TIME
@@ -18,23 +19,22 @@ def catalog_text(
     bound: BoundQuery,
     prefixes: Mapping[str, str],
     stream: str,
-    remote: str,
-    columns: Sequence[TableColumn],
+    tables: Mapping[str, ServiceTable],
 ) -> str:
-    """Return a catalog for a query whose stream and remote are two files.
+    """Return a catalog for a query whose stream is a file, and whose services are ``tables`` in
+    files.
 
     It contains nothing of their origin.
     """
-    assert bound.service is not None
     names = [f"{json.dumps(name)} = {_text(iri)}" for name, iri in prefixes.items()]
     sections = [
         "[prefixes]",
         *names,
         "",
         *_stream(bound.stream, stream),
-        "",
-        *_service(bound.service, remote, columns),
     ]
+    for file, table in tables.items():
+        sections += ["", *_service(table.service, file, table.columns)]
     return "\n".join(sections) + "\n"
 
 
@@ -64,6 +64,8 @@ def _service(service: Service, file: str, columns: Sequence[TableColumn]) -> Ite
     yield f"path = {_text(file)}"
     yield f'time = "{remote_tape.TIME}"'
     yield f"load = {_flag(service.load)}"
+    if service.solutions == "many":
+        yield 'solutions = "many"'
     yield f"block_size = {service.block_size}"
     if service.capacity is not None:
         yield f"capacity = {service.capacity}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from acquatop.lab.record.remote_log import RemoteTape
+from acquatop.lab.record.remote_log import PatternTape
 from replica.clocks import Clock
 from replica.feeds.contract import ChangeSink, Feed
 from replica.remotes import MayAsk, Rejecting, Remote, always
@@ -15,7 +15,7 @@ from replica.store import Solution
 class RecordedRemote:
     """Wrapper of a remote that records its solutions, dated by the sending of the request."""
 
-    def __init__(self, remote: Remote, tape: RemoteTape, now: Clock) -> None:
+    def __init__(self, remote: Remote, tape: PatternTape, now: Clock) -> None:
         self.block_size = remote.block_size
         self.rejected: Counter[str] = (
             remote.rejected if isinstance(remote, Rejecting) else Counter()
@@ -42,7 +42,7 @@ class RecordedRemote:
 class RecordedFeed:
     """Wrapper of a feed that records its solutions, dated by their arrival."""
 
-    def __init__(self, feed: Feed, tape: RemoteTape, now: Clock) -> None:
+    def __init__(self, feed: Feed, tape: PatternTape, now: Clock) -> None:
         self._feed = feed
         self._tape = tape
         self._now = now
@@ -61,7 +61,7 @@ class RecordedFeed:
         self._feed.stop()
 
 
-def _written(sink: ChangeSink, tape: RemoteTape, clock: Clock) -> ChangeSink:
+def _written(sink: ChangeSink, tape: PatternTape, clock: Clock) -> ChangeSink:
     def take(said: Mapping[str, Sequence[Solution]], now: float) -> None:
         tape.add(
             said, [each for solutions in said.values() for each in solutions], milliseconds(clock)

@@ -1,10 +1,12 @@
-"""Folder to which a running query's stream and remote are recorded, and which can be replayed."""
+"""Folder to which a running query's stream and remotes are recorded, and which can be replayed."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -18,23 +20,22 @@ from acquatop.engine.state.lock import DirectoryLock
 from acquatop.engine.state.names import LOCK
 from acquatop.engine.state.problems import explained
 from acquatop.errors import UserError
+from acquatop.ingest.composite_keys import terms_of_key
 from acquatop.ingest.match import Matcher
 from acquatop.lab.record.full_snapshots import FullSnapshots, SnapshotBudget, SnapshotTime
 from acquatop.lab.record.recorded_catalog import catalog_text
+from acquatop.lab.record.recorded_patterns import tables_of
 from acquatop.lab.record.recorded_remote import RecordedFeed, RecordedRemote, milliseconds
-from acquatop.lab.record.remote_log import RemoteTape
+from acquatop.lab.record.remote_log import PatternTape, RemoteTape
 from acquatop.lab.record.stream_log import StreamTape
-from acquatop.lab.record.table_column import TableColumn, UnwritableError
+from acquatop.plan.asked_patterns import AskedPattern, asked_patterns
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
-from acquatop.plan.remote_query import RemoteQuery, star_of
 from connectors.mapping import BAD
 from connectors.registry import SPARK
 from replica.feeds.contract import Feed
 from replica.remotes import Remote
-from replica.remotes.records import Star
 from replica.spending.quota import Quota
-from rspql import ast
 
 CATALOG, QUERY, STREAM, REMOTE, STATE = (
     "catalog.toml",
@@ -45,14 +46,15 @@ CATALOG, QUERY, STREAM, REMOTE, STATE = (
 )
 _NEW = ".new"
 """Suffix of a file that is being written."""
-_WITHOUT_QUERY = {CATALOG, CATALOG + _NEW, QUERY + _NEW, REMOTE, LOCK}
-"""Files that a folder may hold if a recording has only been started."""
+_REMOTE = re.compile(r"remote\d*\.jsonl")
+_WITHOUT_QUERY = {CATALOG, CATALOG + _NEW, QUERY + _NEW, LOCK}
+"""Files that a folder may hold, beside those of remotes, if a recording has only been started."""
 
 
 class Recording:
-    """Recording of an engine: the tapes, and the clock that dates the remote's values.
+    """Recording of an engine: the tapes, and the clock that dates the remotes' values.
 
-    The remote's values are dated in the stream's time: by the evaluation that requested them, or by
+    The remotes' values are dated in the stream's time: by the evaluation that requested them, or by
     the last one before they arrived unasked. Values loaded before the first evaluation are dated 0.
     So a replayed evaluation finds the values that it found. A folder has one recording at a time; a
     recording continues in a folder that has the same query.
@@ -66,22 +68,43 @@ class Recording:
         *,
         snapshots: SnapshotBudget | None = None,
     ) -> None:
-        assert bound.service is not None
         self.folder = folder
+        self.catalog = catalog
+        """Catalog for the engine: services are asked for what a table can hold."""
         self._bound = bound
-        self._service = bound.service
-        self._prefixes = catalog.prefixes
         self._budget = snapshots
-        self._snapshots: FullSnapshots | None = None
-        self._columns = _columns(bound)
+        self._snapshots: list[FullSnapshots] = []
+        self._patterns = asked_patterns(bound)
+        self._tables = {_file(at): table for at, table in enumerate(tables_of(self._patterns))}
         if (folder / CATALOG).is_file():
             self._take_up_datatypes()
         self._write_catalog()
-        key = bound.plan.join_variables[0]
         self.stream = StreamTape(folder / STREAM, bound.stream.mapping)
-        self.remote = RemoteTape(folder / REMOTE, key, self._columns, self._write_catalog)
+        self._tapes = {
+            file: RemoteTape(folder / file, table.parts, self._write_catalog)
+            for file, table in self._tables.items()
+        }
+        self.remotes = self._pattern_tapes()
+        """Log of each pattern's solutions."""
         self.now = SnapshotTime()
         self._resources = ExitStack()
+
+    def _pattern_tapes(self) -> list[PatternTape]:
+        """Return the log of each pattern; answers of some give keys to others."""
+        tapes: list[PatternTape] = []
+        for position, asked in enumerate(self._patterns):
+            (file,) = (file for file, table in self._tables.items() if position in table.of)
+            part = self._tables[file].of[position]
+            is_many = asked.service.solutions == "many"
+            tapes.append(
+                PatternTape(
+                    self._tapes[file], asked.key, part.number, part.names or None, many=is_many
+                )
+            )
+            if asked.giver is not None:
+                giver = tapes[asked.giver]
+                giver.gives = (*giver.gives, (asked.key, tapes[-1]))
+        return tapes
 
     @classmethod
     def open(
@@ -94,6 +117,7 @@ class Recording:
         snapshots: SnapshotBudget | None = None,
     ) -> Self:
         """Start or continue a recording; raise :class:`UserError` for an unfit query or folder."""
+        catalog = replace(catalog, asks_for_records=True)
         bound = _recordable(bind_query(query, catalog, file=file), file)
         with ExitStack() as resources:
             with explained(folder, "record"):
@@ -103,7 +127,8 @@ class Recording:
             resources.callback(DirectoryLock.take(held).release)
             _check(folder, query)
             recording = cls(folder, bound, catalog, snapshots=snapshots)
-            resources.callback(recording.remote.close)
+            for tape in recording._tapes.values():
+                resources.callback(tape.close)
             _replace(folder / QUERY, query)
             recording._resources = resources.pop_all()
         return recording
@@ -115,23 +140,33 @@ class Recording:
 
     @property
     def size(self) -> int:
-        """Bytes of the two files."""
-        return self.stream.size + self.remote.size
+        """Bytes of all files of the stream and the remotes."""
+        return self.stream.size + sum(tape.size for tape in self._tapes.values())
+
+    @property
+    def values(self) -> int:
+        """Number of the remotes' values that have been recorded."""
+        return sum(tape.count for tape in self._tapes.values())
+
+    @property
+    def keys(self) -> int:
+        """Number of keys of all remotes."""
+        return sum(len(tape) for tape in self._tapes.values())
 
     @property
     def left_out(self) -> Counter[str]:
-        """Number of the remote's solutions that are not in its file, by reason."""
-        return Counter(self.remote.left_out)
+        """Number of the remotes' solutions that are not in their files, by reason."""
+        return sum((tape.left_out for tape in self._tapes.values()), Counter())
 
     @property
     def snapshot_requests(self) -> int:
         """Number of requests that full snapshots have sent."""
-        return 0 if self._snapshots is None else self._snapshots.requests
+        return sum(each.requests for each in self._snapshots)
 
     @property
     def snapshot_failures(self) -> Counter[str]:
         """Number of failed full snapshots, by reason."""
-        return Counter() if self._snapshots is None else Counter(self._snapshots.failures)
+        return sum((each.failures for each in self._snapshots), Counter())
 
     def close(self) -> None:
         """Close the files and release the folder."""
@@ -143,38 +178,62 @@ class Recording:
         """Record the records of a batch of the stream."""
         self.stream.add(tables, durable=durable)
         keys = {key for table in tables for key in _keys(self._bound.matcher, table)}
-        self.remote.meet(sorted(keys), milliseconds(self.now))
+        terms = [terms_of_key(self._bound.plan.join_variables, key) for key in sorted(keys)]
+        for asked, tape in zip(self._patterns, self.remotes, strict=True):
+            if asked.giver is None:
+                tape.meet(dict.fromkeys(each[asked.key] for each in terms), milliseconds(self.now))
 
-    def of_remote(self, remote: Remote, quota: Quota) -> Remote:
+    def of_remote(self, remote: Remote, asked: AskedPattern, quota: Quota) -> Remote:
         """Return a remote that records its solutions; full snapshots use it from now on."""
-        recorded = RecordedRemote(remote, self.remote, self.now)
-        if self._budget is not None and not isinstance(self._service.source, PushSource):
-            timeout = self._service.timeout_seconds
-            self._snapshots = FullSnapshots(self._budget, recorded, self.remote, quota, timeout)
+        tape = self.remotes[self._patterns.index(asked)]
+        recorded = RecordedRemote(remote, tape, self.now)
+        if self._budget is not None and not isinstance(asked.service.source, PushSource):
+            self._snapshots.append(
+                FullSnapshots(
+                    self._budget,
+                    recorded,
+                    tape,
+                    quota,
+                    asked.service.timeout_seconds,
+                    share=1 / len(self._patterns),
+                )
+            )
             self.now.snapshots = self._snapshots
         return recorded
 
-    def of_feed(self, feed: Feed) -> Feed:
+    def of_feed(self, feed: Feed, asked: AskedPattern) -> Feed:
         """Return a feed that records its solutions."""
-        return RecordedFeed(feed, self.remote, self.now)
+        return RecordedFeed(feed, self.remotes[self._patterns.index(asked)], self.now)
 
     # The catalog ----------------------------------------------------------------------------------
 
     def _write_catalog(self) -> None:
-        text = catalog_text(self._bound, self._prefixes, STREAM, REMOTE, self._columns)
+        text = catalog_text(self._bound, self.catalog.prefixes, STREAM, self._tables)
         _replace(self.folder / CATALOG, text)
 
     def _take_up_datatypes(self) -> None:
-        service = Catalog.load(self.folder / CATALOG).services.get(self._service.iri)
-        if (
-            service is None
-            or not isinstance(service.source, TableSource)
-            or not (self.folder / REMOTE).is_file()
-        ):
-            return
-        for column in self._columns:
-            known = service.source.mapping.properties.get(column.predicate)
-            column.datatype = known.datatype if known is not None else None
+        services = Catalog.load(self.folder / CATALOG).services
+        for file, table in self._tables.items():
+            known = services.get(table.service.iri)
+            if (
+                known is None
+                or not isinstance(known.source, TableSource)
+                or not (self.folder / file).is_file()
+            ):
+                continue
+            for column in table.columns:
+                mapped = known.source.mapping.properties.get(column.predicate)
+                column.datatype = mapped.datatype if mapped is not None else None
+
+
+def _file(position: int) -> str:
+    """Return the file of a service, by its position among those that the query asks.
+
+    >>> _file(0), _file(1)
+    ('remote.jsonl', 'remote2.jsonl')
+    """
+    name, suffix = REMOTE.split(".")
+    return REMOTE if position == 0 else f"{name}{position + 1}.{suffix}"
 
 
 def _recordable(bound: Bound, file: str) -> BoundQuery:
@@ -199,52 +258,12 @@ def _recordable(bound: Bound, file: str) -> BoundQuery:
             f"<{bound.stream.iri}> is read by a source of Spark's, and not in this process\n"
             f"  hint: {hint}"
         )
-    if bound.plan.join is not None:
-        hint = "recorded is one SERVICE whose values are joined as they are"
-        raise UserError(f"{file}: the query joins several patterns here\n  hint: {hint}")
     if bound.service is None:
         raise UserError(
             f"{file}: the query asks no remote: its stream can be kept as it is, without a "
             "recording"
         )
     return bound
-
-
-def _columns(bound: BoundQuery) -> list[TableColumn]:
-    """Return the table's columns; raise :class:`UserError` if the pattern is no star."""
-    assert bound.plan.service is not None
-    question = RemoteQuery(
-        bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0]
-    )
-    triples = [each for each in question.group.elements if isinstance(each, ast.TriplePattern)]
-    predicates = [each.predicate.value for each in triples if isinstance(each.predicate, ast.Iri)]
-    star = star_of(question.group, question.key, predicates)
-    if not isinstance(star, Star):
-        raise UserError(f"the SERVICE cannot be recorded as a table: {star.message}")
-    columns = [
-        TableColumn(f"p{at}", star.columns[name], variable=name)
-        for at, name in enumerate(star.columns)
-    ]
-    columns += [
-        TableColumn(f"c{at}", iri, constant=star.constants[iri])
-        for at, iri in enumerate(star.constants)
-    ]
-    if len({column.predicate for column in columns}) < len(columns):
-        raise UserError("the SERVICE cannot be recorded as a table: it names a property twice")
-    for column in columns:
-        if column.constant is not None:
-            _check_constant(column)
-    return columns
-
-
-def _check_constant(column: TableColumn) -> None:
-    assert column.constant is not None
-    try:
-        column.write(column.constant)
-    except UnwritableError as error:
-        raise UserError(
-            f"the SERVICE cannot be recorded as a table: <{column.predicate}> is {error}"
-        ) from None
 
 
 def _check(folder: Path, query: str) -> None:
@@ -265,7 +284,11 @@ def _check(folder: Path, query: str) -> None:
                 "come, is missing"
             )
             raise UserError(f"{message}\n  hint: {hint}")
-    elif names := sorted({each.name for each in folder.iterdir()} - _WITHOUT_QUERY):
+    elif names := sorted(
+        each.name
+        for each in folder.iterdir()
+        if each.name not in _WITHOUT_QUERY and not _REMOTE.fullmatch(each.name)
+    ):
         raise UserError(f"{folder} is no recording: it holds {names[0]}\n  hint: {hint}")
 
 

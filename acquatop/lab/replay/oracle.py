@@ -1,4 +1,4 @@
-"""Right answer of every window, from its whole content and the remote's values at its close.
+"""Right answer of every window, from its whole content and the remotes' values at its close.
 
 It is independent of the engine: no state is kept between windows, nothing is pruned, no replica is
 used. Only decoding, matching of records, and the score's arithmetic are shared.
@@ -7,7 +7,7 @@ used. Only decoding, matching of records, and the score's arithmetic are shared.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column
-from acquatop.lab.replay.remote_history import RemoteState
+from acquatop.lab.replay.result_names import result_names
+from acquatop.lab.replay.right_join import RightRemote, joined_names, right_remotes
 from acquatop.lab.replay.trace import Trace
 from acquatop.lab.replay.window_solutions import solutions_of
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from connectors.mapping import TIME
+from replica.store import Solution
 from rspql.plan import AggregateColumn
 from rspql.scoring import vectorise, vectorise_condition
 
@@ -48,8 +50,9 @@ class Oracle:
     """The right answers of a trace.
 
     A result is identified by its solution's text; by its subject if only the latest arrival counts
-    or arrivals are distinct; by its key if the query aggregates. A window of n solutions costs O(n
-    log n).
+    or arrivals are distinct; by its key if the query aggregates; of several results of one also by
+    the remotes' terms (:func:`~acquatop.lab.replay.result_names.result_names`). A window of n
+    results costs O(n log n).
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -79,8 +82,7 @@ class Oracle:
                 else _aggregated(plan.aggregate.columns)
             )
         }
-        places = {key: place for place, key in enumerate(trace.history.keys)}
-        self._remote = np.array([places.get(text, -1) for text in key_texts], dtype=np.int64)
+        self._key_texts = key_texts
         # A text's position among all: it orders equal scores of equal age.
         self._in_text_order = np.argsort(np.argsort(self._texts, kind="stable"), kind="stable")
 
@@ -88,32 +90,38 @@ class Oracle:
         """Yield the right answers of all windows, in their order."""
         windows, bounds = self._trace.windows(), self._trace.bound.windows
         closes = [bounds.bounds(window)[1] for window in windows]
-        for window, closes_ms, state in zip(
-            windows, closes, self._trace.history.states(closes), strict=True
-        ):
+        remotes = right_remotes(self._trace, self._key_texts, closes)
+        for window, closes_ms, remote in zip(windows, closes, remotes, strict=True):
             opens_ms = closes_ms - bounds.width_ms
             content = self._content(self._of_window(window, opens_ms, closes_ms))
-            yield self._right(window, closes_ms, content, state)
+            yield self._right(window, closes_ms, content, remote)
 
-    def _right(self, window: int, closes_ms: int, content: _Content, state: RemoteState) -> Right:
-        remote = self._remote[content.keys]
-        columns = dict(content.numbers)
-        for name, numbers in state.numbers.items():
-            columns[name] = np.where(remote >= 0, numbers[remote], np.nan)
-        scores = np.broadcast_to(self._score(columns), len(remote))
-        is_result = (remote >= 0) & state.present[remote] & ~np.isnan(scores)
+    def _right(self, window: int, closes_ms: int, content: _Content, remote: RightRemote) -> Right:
+        plan = self._trace.bound.plan
+        joined = remote.results(content.keys)
+        columns = {name: numbers[joined.rows] for name, numbers in content.numbers.items()}
+        columns.update(joined.numbers)
+        scores = np.broadcast_to(self._score(columns), len(joined.rows))
+        is_result = ~np.isnan(scores)
         if self._holds is not None:
             is_result &= self._holds(columns)
-        sign = 1.0 if self._trace.bound.plan.score.descending else -1.0
         at = np.flatnonzero(is_result)
-        merits, identities = sign * scores[at], content.identities[at]
-        order = np.lexsort((self._in_text_order[identities], -content.times[at], -merits))
-        return Right(
-            window,
-            closes_ms,
-            [self._texts[code] for code in identities[order].tolist()],
-            merits[order],
+        rows, merits = joined.rows[at], (1.0 if plan.score.descending else -1.0) * scores[at]
+        identities = content.identities[rows]
+        terms = None if joined.terms is None else [joined.terms[place] for place in at.tolist()]
+        order = np.lexsort(
+            (
+                _term_order(terms, joined_names(plan), len(at)),
+                self._in_text_order[identities],
+                -content.times[rows],
+                -merits,
+            )
         )
+        names = [self._texts[code] for code in identities[order].tolist()]
+        if terms is not None:
+            ranked = [terms[place] for place in order.tolist()]
+            names = result_names(names, ranked, joined_names(plan))
+        return Right(window, closes_ms, names, merits[order])
 
     def _content(self, at: IntArray) -> _Content:
         if self._trace.bound.matcher.arrivals != "distinct":
@@ -126,6 +134,15 @@ class Oracle:
         if aggregate is None:
             return _Content(self._identities[at], self._keys[at], self._times[at], numbers)
         return _grouped(aggregate.columns, self._keys[at], self._times[at], numbers)
+
+
+def _term_order(terms: Sequence[Solution] | None, variables: Sequence[str], count: int) -> IntArray:
+    """Return the position of each result's terms among all: it orders results of one solution."""
+    if terms is None:
+        return np.zeros(count, dtype=np.int64)
+    said = [tuple(each.get(name, "") for name in variables) for each in terms]
+    places = {each: place for place, each in enumerate(sorted(set(said)))}
+    return np.array([places[each] for each in said], dtype=np.int64)
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[IntArray, AnyArray]:

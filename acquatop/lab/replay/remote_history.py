@@ -1,8 +1,9 @@
-"""History of a recorded remote in columns, read independently of the engine's own reader."""
+"""History of a recorded remote, read independently of the engine's own reader."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,17 +33,16 @@ class RemoteState:
 
 @dataclass(frozen=True)
 class RemoteHistory:
-    """Rows in time order: presence and numbers of a key, by its position in ``keys``, from then on.
+    """Statements in time order: the solutions of a key, by its position in ``keys``, from then on.
 
-    ``same`` counts rows that repeat the present value, ``unsorted`` those behind later ones in the
-    file.
+    ``same`` counts statements that repeat the present one, ``unsorted`` the rows behind later ones
+    in the file.
     """
 
     keys: Sequence[str]
     times: IntArray
     codes: IntArray
-    present: BoolArray
-    numbers: dict[str, FloatArray]
+    solutions: Sequence[tuple[Solution, ...]]
     unsorted: int = 0
     same: int = 0
 
@@ -62,41 +62,59 @@ class RemoteHistory:
         np.minimum.at(firsts, self.codes, self.times)
         return firsts
 
-    def states(self, times_ms: Sequence[int]) -> Iterator[RemoteState]:
-        """Yield the remote's state at each of some ascending times. O(keys) each, O(rows) in all.
+    def changes(self, times_ms: Sequence[int]) -> Iterator[dict[str, tuple[Solution, ...]]]:
+        """Yield what is stated until each of some ascending times, and after the one before it."""
+        for rows in self._until(times_ms):
+            at = range(rows.start, rows.stop)
+            yield {self.keys[self.codes[row]]: self.solutions[row] for row in at}
 
-        Raise :class:`UserError` for a time before the recording: its state would be a guess.
+    def states(self, times_ms: Sequence[int], variables: Sequence[str]) -> Iterator[RemoteState]:
+        """Yield the state at each of some ascending times, if a key has one solution at most.
+
+        O(keys) each, O(rows) in all. Raise :class:`UserError` for a time before the recording: its
+        state would be a guess.
         """
+        if len(times_ms) and times_ms[0] < self.begins_ms:
+            hint = (
+                f"its first row is of {self.begins_ms}: begin the stream's recording then, "
+                "or the remote's before"
+            )
+            raise UserError(
+                f"what the remote had at {times_ms[0]} ms is not in its recording\n  hint: {hint}"
+            )
+        ones = [each[0] if each else {} for each in self.solutions]
+        present = np.array([bool(each) for each in self.solutions], np.bool_)
+        numbers = {name: numbers_of(ones, name) for name in variables}
         state = RemoteState(
             np.zeros(len(self.keys), np.bool_),
-            {name: np.full(len(self.keys), np.nan) for name in self.numbers},
+            {name: np.full(len(self.keys), np.nan) for name in numbers},
         )
-        row = 0
-        for time_ms in times_ms:
-            if time_ms < self.begins_ms:
-                hint = (
-                    f"its first row is of {self.begins_ms}: begin the stream's recording then, "
-                    "or the remote's before"
-                )
-                raise UserError(
-                    f"what the remote had at {time_ms} ms is not in its recording\n  hint: {hint}"
-                )
-            until = int(np.searchsorted(self.times, time_ms, side="right"))
-            rows = slice(row, until)
+        for rows in self._until(times_ms):
             # Of several rows of one key the last is assigned last.
-            state.present[self.codes[rows]] = self.present[rows]
-            for name, column in self.numbers.items():
+            state.present[self.codes[rows]] = present[rows]
+            for name, column in numbers.items():
                 state.numbers[name][self.codes[rows]] = column[rows]
-            row = until
             yield state
 
+    def _until(self, times_ms: Sequence[int]) -> Iterator[slice]:
+        row = 0
+        for time_ms in times_ms:
+            until = int(np.searchsorted(self.times, time_ms, side="right"))
+            yield slice(row, until)
+            row = until
 
-def read_history(source: TableSource, star: Star, variables: Sequence[str]) -> RemoteHistory:
-    """Read the history of a star pattern's variables from a table.
 
-    A row without a value states that there is none from then on. Raise :class:`UserError` for a
-    file that cannot be read, and for rows that are invalid, or that give one key two values at one
-    time.
+def numbers_of(solutions: Iterable[Solution], name: str) -> FloatArray:
+    """Return a variable's numbers in some solutions, NaN where there is none."""
+    return np.array([number_of(each[name]) if name in each else np.nan for each in solutions])
+
+
+def read_history(source: TableSource, star: Star, *, is_many: bool) -> RemoteHistory:
+    """Read the history of a star pattern's solutions from a table.
+
+    A row without a value states that there is none from then on. Rows of one key and time hold
+    together. Raise :class:`UserError` for a file that cannot be read, for rows that are invalid,
+    and, unless ``is_many``, for those that give one key two values at one time.
     """
     path = Path(source.path)
     try:
@@ -107,10 +125,9 @@ def read_history(source: TableSource, star: Star, variables: Sequence[str]) -> R
     if not len(file.ids):
         raise UserError(f"{path} has no rows: nothing is known of the remote")
     times = np.asarray(file.times.to_numpy(), dtype=np.int64)
-    keys, solutions = _read(file, path, source, star)
+    keys, solutions = _read(file, path, source, star, is_many=is_many)
     terms, codes = np.unique(np.array(keys, dtype=object), return_inverse=True)
-    columns = {name: np.array([_number(each, name) for each in solutions]) for name in variables}
-    return _in_order(terms.tolist(), times, codes.astype(np.int64), solutions, columns, path)
+    return _in_order(terms.tolist(), times, codes.astype(np.int64), solutions, path, is_many)
 
 
 def _fields(source: TableSource) -> list[str]:
@@ -136,57 +153,75 @@ def _place(path: Path, row: int) -> str:
 
 
 def _read(
-    file: TableFile, path: Path, source: TableSource, star: Star
-) -> tuple[list[str], list[Solution | None]]:
-    """Return each row's key and its solution; None if it states that there is none."""
+    file: TableFile, path: Path, source: TableSource, star: Star, *, is_many: bool
+) -> tuple[list[str], list[tuple[Solution, ...]]]:
+    """Return each row's key and its solutions."""
     mapping = source.mapping.as_written() if file.written else source.mapping
     reader = RecordReader(mapping, star)
     keys: list[str] = []
-    solutions: list[Solution | None] = []
+    solutions: list[tuple[Solution, ...]] = []
     for row, record in enumerate(file.records(np.arange(len(file.ids)))):
         reading = reader.read(record)
-        if reading.is_bad or reading.key is None or len(reading.solutions) > 1:
-            fault = reading.fault or "more than one solution: a replay joins each key with one"
+        if reading.is_bad or reading.key is None or (len(reading.solutions) > 1 and not is_many):
+            fault = reading.fault or "more than one solution, but each key is joined with one"
             raise UserError(f"{_place(path, row)}: {fault}")
         keys.append(reading.key)
-        solutions.append(reading.solutions[0] if reading.solutions else None)
+        solutions.append(tuple(reading.solutions))
     return keys, solutions
-
-
-def _number(solution: Solution | None, name: str) -> float:
-    return float("nan") if solution is None or name not in solution else number_of(solution[name])
 
 
 def _in_order(
     terms: list[str],
     times: IntArray,
     codes: IntArray,
-    solutions: list[Solution | None],
-    columns: dict[str, FloatArray],
+    solutions: list[tuple[Solution, ...]],
     path: Path,
+    is_many: bool,
 ) -> RemoteHistory:
-    present = np.array([each is not None for each in solutions], np.bool_)
-    by_key = np.lexsort((times, codes))
+    """Return the statements of rows in time order: rows of one key and time are one."""
+    rows = np.lexsort((times, codes))
+    is_new = np.diff(codes[rows], prepend=-1).astype(bool) | (
+        np.diff(times[rows], prepend=times[rows[0]]) != 0
+    )
+    starts = np.flatnonzero(is_new).tolist()
+    stated: list[tuple[Solution, ...]] = []
     same = 0
-    for row, next_row in zip(by_key[:-1].tolist(), by_key[1:].tolist(), strict=True):
-        if codes[row] != codes[next_row]:
-            continue
-        is_same = solutions[row] == solutions[next_row]
-        same += is_same
-        if times[row] == times[next_row] and not is_same:
-            hint = "keep the one that holds from then on"
-            message = (
-                f"{terms[codes[row]]} has another value at the same time {times[row]} in row "
-                f"{row + 1}"
-            )
-            raise UserError(f"{_place(path, next_row)}: {message}\n  hint: {hint}")
-    order = np.argsort(times, kind="stable")
+    for start, end in itertools.pairwise([*starts, len(rows)]):
+        several = rows[start:end].tolist()
+        if not is_many:
+            same += _check_equal(several, terms, times, codes, solutions, path)
+        found = {tuple(sorted(each.items())): each for row in several for each in solutions[row]}
+        stated.append(tuple(found[each] for each in sorted(found)))
+    firsts = rows[starts]
+    owners = codes[firsts].tolist()
+    same += sum(one == other for one, other in itertools.pairwise(zip(owners, stated, strict=True)))
+    order = np.argsort(times[firsts], kind="stable")
     return RemoteHistory(
         terms,
-        times[order],
-        codes[order],
-        present[order],
-        {name: column[order] for name, column in columns.items()},
+        times[firsts][order],
+        codes[firsts][order],
+        [stated[at] for at in order.tolist()],
         unsorted=int((times < np.maximum.accumulate(times)).sum()),
         same=same,
     )
+
+
+def _check_equal(
+    rows: list[int],
+    terms: list[str],
+    times: IntArray,
+    codes: IntArray,
+    solutions: list[tuple[Solution, ...]],
+    path: Path,
+) -> int:
+    """Return the number of rows that repeat the first; raise :class:`UserError` for another."""
+    first = rows[0]
+    for row in rows[1:]:
+        if solutions[row] != solutions[first]:
+            hint = "keep the one that holds from then on"
+            message = (
+                f"{terms[codes[first]]} has another value at the same time {times[first]} in row "
+                f"{first + 1}"
+            )
+            raise UserError(f"{_place(path, row)}: {message}\n  hint: {hint}")
+    return len(rows) - 1

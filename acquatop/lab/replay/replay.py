@@ -9,29 +9,25 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from acquatop.catalog.remotes import TableSource
+from acquatop.catalog.services import Service
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
 from acquatop.ingest.reduce.pane_partials import PanePartials
 from acquatop.ingest.reduce.solutions import Solutions
-from acquatop.lab.replay.remembered_remote import RememberedRemote
+from acquatop.lab.replay.replayed_replicas import ReplayedReplicas, standing_still
+from acquatop.lab.replay.result_names import result_names
+from acquatop.lab.replay.right_join import joined_names
 from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.trace import Trace
 from acquatop.plan.bound import BoundQuery
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
+from acquatop.query.joined_top import JoinedTop
 from acquatop.topk.contract import FloatArray
-from replica.access import Access
 from replica.budget import Budget
 from replica.clocks import EventTime
-from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
-from replica.remotes.table import TableRemote
-from replica.spending.account import Account
-from replica.spending.quota import Quota
-from replica.store import ReplicaStore
-from replica.workers import Work, Workers
 
 _ALL = 1 << 40
 """More items than any remote has."""
@@ -66,18 +62,19 @@ class Replay:
         self._closes = [trace.bound.windows.bounds(window)[1] for window in trace.windows()]
         self._shared: dict[tuple[type, int], Part] = {}
         self._now = EventTime()
+        self._replicas = ReplayedReplicas(self._now)
         # Cached parts include their keys' hashes.
         self._hashes = IdentityHash()
 
     def answers(self, setting: Setting) -> Iterator[Given]:
         """Yield the engine's answers in a setting, window by window."""
         bound = _bound(self.trace.bound, setting)
-        maintainer = self._maintainer(bound)
+        self._now.show(self.trace.start_ms)
         evaluation = TopKEvaluation(
             bound,
-            maintainer,
-            clock=_standing_still,
-            wall_clock=_standing_still,
+            self._replicas.open(bound),
+            clock=standing_still,
+            wall_clock=standing_still,
             rankers=self._rankers,
             random=np.random.default_rng(setting.seed),
             expects=False,
@@ -93,13 +90,13 @@ class Replay:
             if len(records):
                 parts = [self._part(number, records, each) for each in evaluation.reducers(stream)]
                 evaluation.add(stream, parts, evaluation.names)
-            for answer in evaluation.advance(Tick(stream, closes_ms, _standing_still())):
-                top = member.operator.top(answer.window)
+            for answer in evaluation.advance(Tick(stream, closes_ms, standing_still())):
+                top = member.best(answer.window)
                 ages = [row.age_seconds for row in answer.rows if row.age_seconds is not None]
                 yield Given(
                     answer.window,
                     answer.closes_ms,
-                    top.rows.identities[shown].tolist(),
+                    self._names(top)[shown],
                     top.merits[shown],
                     answer.spending.items,
                     answer.spending.requests,
@@ -107,6 +104,12 @@ class Replay:
                     float(np.mean(ages)) if ages else float("nan"),
                 )
         evaluation.close()
+
+    def _names(self, top: JoinedTop) -> list[str]:
+        identities: list[str] = top.rows.identities.tolist()
+        if self.trace.has_one_solution:
+            return identities
+        return result_names(identities, top.terms, joined_names(self.trace.bound.plan))
 
     @cached_property
     def _batches(self) -> Sequence[pa.RecordBatch]:
@@ -126,75 +129,23 @@ class Replay:
             self._shared[key] = next(reduced(records, [reducer]))
         return self._shared[key]
 
-    @cached_property
-    def _remote(self) -> RememberedRemote:
-        service, question = self.trace.bound.service, self.trace.question
-        assert service is not None
-        assert isinstance(service.source, TableSource)
-        assert question.key is not None
-        now = self._now
-
-        def now_ms() -> int:
-            return round(1000 * now())
-
-        table = TableRemote(
-            service.source.path,
-            mapping=service.source.mapping,
-            star=question.star(service.source.mapping),
-            time=service.source.time,
-            now_ms=now_ms,
-            block_size=service.block_size,
-        )
-        return RememberedRemote(table, question.key, now_ms)
-
-    def _maintainer(self, bound: BoundQuery) -> Maintainer[ReplicaStore]:
-        service, question = bound.service, self.trace.question
-        assert service is not None
-        assert question.key is not None
-        maintainer = Maintainer(
-            ReplicaStore(question.key, question.variables, limit=service.capacity),
-            self._remote,
-            Account(
-                service.refresh.budget,
-                quota=Quota(service.limits, time=self._now),
-                bank=service.refresh.bank,
-                clock=_standing_still,
-            ),
-            access=Access(
-                block_size=service.block_size,
-                clock=_standing_still,
-                jitter=_standing_still,
-                workers=_AtOnce(),
-            ),
-            clock=_standing_still,
-            now=self._now,
-        )
-        self._now.show(self.trace.start_ms)
-        if service.load:
-            maintainer.load()
-        return maintainer
-
-
-class _AtOnce(Workers):
-    """Workers that run each request when it is sent: in order, without waiting."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-
-    def start(self, work: Work) -> None:
-        """Run the work."""
-        work()
-        self.release()
-
-
-def _standing_still() -> float:
-    return 0.0
-
 
 def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
-    """Return a query with a setting. An evaluation may send as many requests as its items need."""
-    service = bound.service
-    assert service is not None
+    """Return a query with a setting, which holds for each of its services."""
+    assert bound.service is not None
+    return replace(
+        bound,
+        # Results are identified by their identities; their displayed terms are not used, nor
+        # what orders equal scores.
+        plan=replace(bound.plan, k=setting.k, projection=(), computed=(), finish=None, form=None),
+        stream=replace(bound.stream, keys="driver"),
+        service=_set(bound.service, setting),
+        services=tuple(_set(each, setting) for each in bound.services),
+    )
+
+
+def _set(service: Service, setting: Setting) -> Service:
+    """Return a service with a setting. As many requests may be sent as its items need."""
     refresh, items = service.refresh, _ALL if setting.is_unlimited else setting.budget
     given = refresh.budget
     needed = items if given.requests >= given.items else -(-items // service.block_size)
@@ -203,11 +154,4 @@ def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
     refresh = replace(
         refresh, policy=setting.policy, n=setting.n, chooses_n=False, budget=budget, refill=refill
     )
-    return replace(
-        bound,
-        # Results are identified by their identities; their displayed terms are not used, nor
-        # what orders equal scores.
-        plan=replace(bound.plan, k=setting.k, projection=(), computed=(), finish=None, form=None),
-        stream=replace(bound.stream, keys="driver"),
-        service=replace(service, refresh=refresh),
-    )
+    return replace(service, refresh=refresh)

@@ -1,7 +1,8 @@
-"""Recording of a stream and of a remote for replay: read once, checked, in time order."""
+"""Recording of a stream and of remotes for replay: read once, checked, in time order."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from acquatop.catalog.catalog import Catalog, Service
 from acquatop.catalog.remotes import SparqlSource, TableSource
 from acquatop.errors import UserError
+from acquatop.ingest.composite_keys import terms_of_key
 from acquatop.lab.replay.plain_stream import (
     PlainFile,
     find_plain,
@@ -23,9 +25,9 @@ from acquatop.lab.replay.plain_stream import (
 )
 from acquatop.lab.replay.recorded_stream import read_recorded
 from acquatop.lab.replay.remote_history import RemoteHistory, read_history
+from acquatop.plan.asked_patterns import AskedPattern, asked_patterns
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import BoundCounted, BoundQuery, BoundWindowed
-from acquatop.plan.remote_query import RemoteQuery
 from acquatop.topk.contract import IntArray
 from connectors.mapping import BAD, TIME, FieldMapping
 from replica.remotes.records import Field, KeyTemplate, RecordMapping
@@ -41,16 +43,17 @@ _XSD = "http://www.w3.org/2001/XMLSchema#"
 
 @dataclass(frozen=True)
 class Trace:
-    """A query bound to a recording: the stream's records in time order, and the remote's history.
+    """A query bound to a recording: the stream's records in time order, and the remotes' histories.
 
-    The remote's values at ``start_ms`` are the replica's initial ones. Windows that close after
+    Each pattern that a service is asked for has a history. The remotes' values at ``start_ms`` are
+    the replicas' initial ones. Windows that close after
     ``end_ms`` are ignored. ``notes`` counts the recording's anomalies by kind.
     """
 
     folder: Path
     bound: BoundQuery
     records: pa.RecordBatch
-    history: RemoteHistory
+    histories: tuple[RemoteHistory, ...]
     start_ms: int
     end_ms: int
     notes: Mapping[str, int]
@@ -61,9 +64,11 @@ class Trace:
         return np.asarray(self.records.column(TIME).to_numpy(), dtype=np.int64)
 
     @property
-    def question(self) -> RemoteQuery:
-        """Question of the query to the remote."""
-        return question_of(self.bound)
+    def has_one_solution(self) -> bool:
+        """True if each solution of the stream is joined with one of one service at most."""
+        service = self.bound.service
+        is_one = service is not None and service.solutions == "one"
+        return self.bound.plan.join is None and is_one
 
     def windows(self) -> range:
         """Return the windows to answer: the first with a record to the last that closes in time."""
@@ -87,23 +92,10 @@ def open_trace(
             "catalog names"
         )
         raise UserError(f"{folder / CATALOG} is not there\n  hint: {hint}")
-    catalog = Catalog.load(folder / CATALOG)
-    bound = _bound(query, catalog, file)
-    remote = find_plain(folder, "remote")
-    service = _replayed(bound, remote)
-    bound = replace(
-        bound, service=replace(service, block_size=items_per_request or service.block_size)
-    )
+    catalog = replace(Catalog.load(folder / CATALOG), asks_for_records=True)
+    bound = _with_services(_bound(query, catalog, file), folder, items_per_request)
     records, odd = _records(folder, bound)
-    return _checked(folder, bound, records, _history(bound), odd)
-
-
-def question_of(bound: BoundQuery) -> RemoteQuery:
-    """Return a query's question to its remote."""
-    assert bound.plan.service is not None
-    return RemoteQuery(
-        bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0]
-    )
+    return _checked(folder, bound, records, tuple(map(_history, asked_patterns(bound))), odd)
 
 
 def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
@@ -121,9 +113,9 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
     if isinstance(bound, BoundQuery) and bound.plan.finish and bound.plan.finish.per:
         hint = "replay it without PER: the best k by the score are judged"
         raise UserError(f"{file}: the query has a LIMIT for each group\n  hint: {hint}")
-    if isinstance(bound, BoundQuery) and bound.plan.join is not None:
-        hint = "replayed is one SERVICE whose values are joined as they are"
-        raise UserError(f"{file}: the query joins several patterns here\n  hint: {hint}")
+    if isinstance(bound, BoundQuery) and bound.plan.join and bound.plan.join.looks_back:
+        hint = "change: is answered, and can be recorded"
+        raise UserError(f"{file}: past values of a remote are not replayed\n  hint: {hint}")
     if isinstance(bound, BoundCounted) or bound.service is None:
         raise UserError(
             f"{file}: the query asks no remote, so there is nothing to choose a policy for"
@@ -134,35 +126,53 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
 # The remote ---------------------------------------------------------------------------------------
 
 
-def _replayed(bound: BoundQuery, plain: Path | None) -> Service:
-    """Return the query's service for replay: the catalog's table, or else the plain file."""
-    service = bound.service
-    assert service is not None
-    if isinstance(service.source, TableSource) and service.source.time is not None:
-        return service
+def _with_services(bound: BoundQuery, folder: Path, items_per_request: int | None) -> BoundQuery:
+    """Return a query with its services for replay."""
+    patterns = asked_patterns(bound)
+    live = {each.service.iri for each in patterns if not _is_recorded(each.service)}
+    plain = find_plain(folder, "remote") if live else None
+    services: dict[str, Service] = {}
+    for each in patterns:
+        service = each.service
+        if service.iri in live:
+            service = _from_plain(bound, each, plain if len(live) == 1 else None)
+        services[service.iri] = replace(service, block_size=items_per_request or service.block_size)
+    found = tuple(services[each.service.iri] for each in patterns)
+    return replace(bound, service=found[0], services=found if bound.plan.join else ())
+
+
+def _is_recorded(service: Service) -> bool:
+    return isinstance(service.source, TableSource) and service.source.time is not None
+
+
+def _from_plain(bound: BoundQuery, asked: AskedPattern, plain: Path | None) -> Service:
+    """Return a service for replay from the plain file, if it replaces this one alone."""
+    service = asked.service
     if plain is None:
         hint = (
-            'put remote.csv into the folder, or let the catalog call it remote = "table" with a '
-            "time"
+            "put remote.csv into the folder for one service, or let the catalog call it remote = "
+            '"table" with a time'
         )
         raise UserError(
             f"<{service.iri}> is no recording: what it had when is not known\n  hint: {hint}"
         )
-    source = TableSource(str(plain), _record_mapping(bound, service, read_plain(plain)), "time_ms")
-    return replace(service, remote="table", source=source, feed=None, load=True)
+    mapping = _record_mapping(bound, asked, read_plain(plain))
+    source = TableSource(str(plain), mapping, "time_ms")
+    return replace(service, remote="table", source=source, feed=None, load=True, solutions="one")
 
 
-def _record_mapping(bound: BoundQuery, service: Service, file: PlainFile) -> RecordMapping:
+def _record_mapping(bound: BoundQuery, asked: AskedPattern, file: PlainFile) -> RecordMapping:
     """Return the mapping of a plain row to RDF.
 
     Its subject is made by the catalog's templates; its value is the only property.
     """
+    service, elements = asked.service, asked.question.group.elements
     predicates = [
         each.predicate.value
-        for each in question_of(bound).group.elements
+        for each in elements
         if isinstance(each, ast.TriplePattern) and isinstance(each.predicate, ast.Iri)
     ]
-    if len(predicates) != len(question_of(bound).group.elements) or len(predicates) != 1:
+    if len(predicates) != len(elements) or len(predicates) != 1:
         message = (
             f"{file.path} has one value per row, but <{service.iri}> is asked for more than one "
             "property"
@@ -171,17 +181,18 @@ def _record_mapping(bound: BoundQuery, service: Service, file: PlainFile) -> Rec
     known = {} if isinstance(service.source, SparqlSource) else service.source.mapping.properties
     mapped = known.get(predicates[0])
     datatype = mapped.datatype if mapped else _XSD + whole_or_double(file)
-    return RecordMapping(_subjects_of(bound, file), {predicates[0]: Field("value", datatype)})
+    key = _subjects_of(_template(bound, service), file)
+    return RecordMapping(key, {predicates[0]: Field("value", datatype)})
 
 
-def _subjects_of(bound: BoundQuery, file: PlainFile) -> KeyTemplate:
+def _subjects_of(known: KeyTemplate | None, file: PlainFile) -> KeyTemplate:
     are_iris = {is_iri(each) for each in file.subjects.unique().to_pylist()}
     if len(are_iris) > 1:
         raise UserError(
             f"{file.path} has both plain ids and IRIs as subjects\n"
             "  hint: write all of them in one way"
         )
-    template = KeyTemplate("", "subject", "") if True in are_iris else _template(bound)
+    template = KeyTemplate("", "subject", "") if True in are_iris else known
     if template is None:
         hint = (
             'give the service a mapping with a key such as "http://example.org/user/{subject}", '
@@ -193,9 +204,9 @@ def _subjects_of(bound: BoundQuery, file: PlainFile) -> KeyTemplate:
     return KeyTemplate(template.prefix, "subject", template.suffix)
 
 
-def _template(bound: BoundQuery) -> KeyTemplate | None:
+def _template(bound: BoundQuery, service: Service | None) -> KeyTemplate | None:
     """Return the template that makes IRIs of plain ids: the service's, or else the stream's."""
-    service, mapping = bound.service, bound.stream.mapping
+    mapping = bound.stream.mapping
     if (
         service is not None
         and not isinstance(service.source, SparqlSource)
@@ -207,13 +218,11 @@ def _template(bound: BoundQuery) -> KeyTemplate | None:
     return None
 
 
-def _history(bound: BoundQuery) -> RemoteHistory:
-    assert bound.service is not None
-    source = bound.service.source
+def _history(asked: AskedPattern) -> RemoteHistory:
+    source = asked.service.source
     assert isinstance(source, TableSource)
-    return read_history(
-        source, question_of(bound).star(source.mapping), bound.plan.score.remote_variables
-    )
+    star = asked.question.star(source.mapping)
+    return read_history(source, star, is_many=asked.service.solutions == "many")
 
 
 # The stream ---------------------------------------------------------------------------------------
@@ -225,7 +234,7 @@ def _records(folder: Path, bound: BoundQuery) -> tuple[pa.RecordBatch, dict[str,
     if plain is not None:
         file = read_plain(plain)
         table, repeated = (
-            records_of(file, bound.stream.mapping, _used(bound), _template(bound)),
+            records_of(file, bound.stream.mapping, _used(bound), _template(bound, bound.service)),
             file.repeated,
         )
     else:
@@ -258,13 +267,14 @@ def _checked(
     folder: Path,
     bound: BoundQuery,
     records: pa.RecordBatch,
-    history: RemoteHistory,
+    histories: tuple[RemoteHistory, ...],
     odd: Mapping[str, int],
 ) -> Trace:
     times = np.asarray(records.column(TIME).to_numpy(), dtype=np.int64)
     t0 = bound.windows.t0_ms
-    start, end = int(times[0]) if t0 is None else t0, max(int(times[-1]), history.ends_ms)
-    trace = Trace(folder, bound, records, history, start, end, {})
+    start = int(times[0]) if t0 is None else t0
+    end = max(int(times[-1]), *(each.ends_ms for each in histories))
+    trace = Trace(folder, bound, records, histories, start, end, {})
     _check_span(trace)
     notes = {**odd, **_notes(trace)}
     return replace(trace, notes={what: count for what, count in notes.items() if count})
@@ -272,14 +282,16 @@ def _checked(
 
 def _check_span(trace: Trace) -> None:
     windows, bounds, times = trace.windows(), trace.bound.windows, trace.times
-    if trace.history.begins_ms > trace.start_ms:
+    asked = zip(asked_patterns(trace.bound), trace.histories, strict=True)
+    # What another's answers ask for need not have been known before.
+    begins_ms = max(each.begins_ms for pattern, each in asked if pattern.giver is None)
+    if begins_ms > trace.start_ms:
         hint = (
             "the rows at or before the start are the initial replica: begin the remote's "
             "recording before the stream's"
         )
         message = (
-            f"the remote's recording begins at {trace.history.begins_ms} ms, the replay at "
-            f"{trace.start_ms} ms"
+            f"the remote's recording begins at {begins_ms} ms, the replay at {trace.start_ms} ms"
         )
         raise UserError(f"{message}\n  hint: {hint}")
     if not len(windows):
@@ -305,8 +317,6 @@ def _notes(trace: Trace) -> dict[str, int]:
     windows, times = trace.bound.windows, trace.times
     closes = np.array([windows.bounds(window)[1] for window in trace.windows()])
     begins = np.searchsorted(times, closes - windows.width_ms, side="right")
-    keys = set(trace.bound.matcher.keys_in(trace.records).to_pylist()) - {None}
-    firsts = dict(zip(trace.history.keys, trace.history.first_times().tolist(), strict=True))
     return {
         "windows without events": int(
             (np.searchsorted(times, closes, side="right") == begins).sum()
@@ -314,12 +324,26 @@ def _notes(trace: Trace) -> dict[str, int]:
         "events before the start": int((times <= trace.start_ms).sum())
         if trace.bound.windows.t0_ms is not None
         else 0,
-        "subjects of the stream that the remote never has": sum(key not in firsts for key in keys),
-        "subjects of the stream that the remote has only later": sum(
-            firsts.get(key, trace.start_ms) > trace.start_ms for key in keys
-        ),
-        "rows of the remote behind later ones, taken in the order of their times": (
-            trace.history.unsorted
-        ),
-        "rows of the remote that say what held already": trace.history.same,
+        **_notes_of_remotes(trace),
     }
+
+
+def _notes_of_remotes(trace: Trace) -> dict[str, int]:
+    inputs = trace.bound.plan.join_variables
+    keys = set(trace.bound.matcher.keys_in(trace.records).to_pylist()) - {None}
+    terms = [terms_of_key(inputs, key) for key in keys]
+    notes: Counter[str] = Counter()
+    for asked, history in zip(asked_patterns(trace.bound), trace.histories, strict=True):
+        notes["rows of the remote behind later ones, taken in the order of their times"] += (
+            history.unsorted
+        )
+        notes["rows of the remote that say what held already"] += history.same
+        if asked.giver is not None:
+            continue
+        subjects = {each[asked.key] for each in terms}
+        firsts = dict(zip(history.keys, history.first_times().tolist(), strict=True))
+        notes["subjects of the stream that the remote never has"] += len(subjects - firsts.keys())
+        notes["subjects of the stream that the remote has only later"] += sum(
+            firsts.get(key, trace.start_ms) > trace.start_ms for key in subjects
+        )
+    return notes

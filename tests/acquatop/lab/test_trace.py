@@ -266,6 +266,6 @@ def test_only_top_k_joins_with_a_remote_are_replayed(tmp_path: Path) -> None:
 
 
 def test_what_was_before_the_recording_is_not_guessed(tmp_path: Path) -> None:
-    history = opened(tmp_path).history
+    (history,) = opened(tmp_path).histories
     with pytest.raises(UserError, match="what the remote had at -1 ms is not in its recording"):
-        list(history.states([-1]))
+        list(history.states([-1], []))

@@ -1,0 +1,47 @@
+"""Patterns that a top-k query asks services for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acquatop.catalog.services import Service
+from acquatop.plan.bound import BoundQuery
+from acquatop.plan.remote_query import RemoteQuery
+
+
+@dataclass(frozen=True)
+class AskedPattern:
+    """Service and the question to it; ``giver`` is the position of the one that gives the keys.
+
+    It is None if the keys are the stream's.
+    """
+
+    service: Service
+    question: RemoteQuery
+    giver: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Variable by which the service is asked."""
+        assert self.question.key is not None
+        return self.question.key
+
+
+def asked_patterns(bound: BoundQuery) -> tuple[AskedPattern, ...]:
+    """Return the patterns of a query's services, those that give keys before those asked by them.
+
+    They are as many as a join's services; none if the query asks no remote.
+    """
+    plan = bound.plan
+    if plan.join is not None:
+        return tuple(
+            AskedPattern(
+                service, RemoteQuery(each.pattern.group, each.variables, each.key), each.giver
+            )
+            for service, each in zip(bound.services, plan.join.services, strict=True)
+        )
+    if plan.service is None or bound.service is None:
+        return ()
+    key = plan.join_variables[0]
+    question = RemoteQuery(plan.service.group, plan.service.variables, key)
+    return (AskedPattern(bound.service, question),)
