@@ -18,6 +18,7 @@ from replica.access import Access
 from replica.budget import Budget, Spending
 from replica.clocks import Clock, EventTime, SteadyTime
 from replica.feeds.subscription import Subscription
+from replica.key_tuples import terms_in
 from replica.remotes import Rejecting, Remote, RemoteError
 from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.account import Account
@@ -58,8 +59,10 @@ class Refreshed:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Keys fetched in time, from all remotes."""
-        return frozenset().union(*self.parts) if self.parts else self.fetched
+        """Terms of the keys fetched in time, from all remotes."""
+        if not self.parts:
+            return self.fetched
+        return frozenset(term for part in self.parts for key in part for term in terms_in(key))
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,8 @@ def _asked(plan: TopKPlan, known: Mapping[str, Document]) -> list[Document]:
     """Return the services that a plan asks, with the variable by which each is asked."""
     if plan.join is not None:
         several = [
-            (each.iri, each.pattern.group, [each.key], each.past) for each in plan.join.services
+            (each.iri, each.pattern.group, list(each.keys), each.past)
+            for each in plan.join.services
         ]
     elif plan.service is not None:
         several = [(plan.service.iri, plan.service.group, list(plan.join_variables), ())]

@@ -187,15 +187,16 @@ class StreamPast:
 
 @dataclass(frozen=True)
 class JoinedService:
-    """One of several services: its pattern, and the variable ``key`` by which it is asked.
+    """One of several services: its pattern, and the variables ``keys`` by which it is asked.
 
-    ``giver`` is the position of the service whose answers give the keys; None for the stream.
+    ``giver`` is the position of the service whose answers give the keys; None for the stream, which
+    alone gives those of several variables.
     """
 
     pattern: ServicePattern
     iri: Iri
     variables: tuple[str, ...]
-    key: str
+    keys: tuple[str, ...]
     giver: int | None
     past: tuple[PastValue, ...] = ()
 

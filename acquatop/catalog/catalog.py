@@ -110,11 +110,16 @@ class Catalog:
 
     @property
     def records(self) -> frozenset[str]:
-        """IRIs of the services that have records instead of SPARQL, or are asked as if so."""
+        """IRIs of the services that have records instead of SPARQL, or are asked as if so.
+
+        What a feed says are records, too.
+        """
         return frozenset(
             iri
             for iri, service in self.services.items()
-            if self.asks_for_records or not isinstance(service.source, SparqlSource)
+            if self.asks_for_records
+            or service.feed is not None
+            or not isinstance(service.source, SparqlSource)
         )
 
     @staticmethod

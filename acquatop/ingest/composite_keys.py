@@ -9,9 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.coded import distinct
-
-_BETWEEN = "\n"
-"""Text between two terms: N-Triples text escapes line ends."""
+from replica.key_tuples import SEPARATOR, terms_in
 
 
 def joined_keys(columns: Sequence[pa.Array]) -> pa.DictionaryArray:
@@ -36,7 +34,7 @@ def joined_keys(columns: Sequence[pa.Array]) -> pa.DictionaryArray:
     terms = [column.take(pa.array(firsts)).cast(pa.string()) for column in each]
     return pa.DictionaryArray.from_arrays(
         pa.array(indices.astype(np.int32)),
-        pc.fill_null(pc.binary_join_element_wise(*terms, _BETWEEN), ""),
+        pc.fill_null(pc.binary_join_element_wise(*terms, SEPARATOR), ""),
     )
 
 
@@ -46,7 +44,7 @@ def terms_of_key(names: Sequence[str], key: str) -> Mapping[str, str]:
     >>> terms_of_key(["x", "y"], '"a"\n<urn:b>')
     {'x': '"a"', 'y': '<urn:b>'}
     """
-    return dict(zip(names, key.split(_BETWEEN, len(names) - 1), strict=True))
+    return dict(zip(names, terms_in(key), strict=True))
 
 
 def column_of_keys(names: Sequence[str], keys: pa.Array, name: str) -> pa.Array:
@@ -57,5 +55,5 @@ def column_of_keys(names: Sequence[str], keys: pa.Array, name: str) -> pa.Array:
     """
     if len(names) == 1:
         return keys
-    parts = pc.split_pattern(keys, _BETWEEN, max_splits=len(names) - 1)
+    parts = pc.split_pattern(keys, SEPARATOR, max_splits=len(names) - 1)
     return pc.list_element(parts, names.index(name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from acquatop.catalog.services import Service
 from acquatop.plan.bound import BoundQuery
 from acquatop.plan.remote_query import RemoteQuery
+from replica.key_tuples import key_text
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class AskedPattern:
 
     @property
     def key(self) -> str:
-        """Variable by which the service is asked."""
+        """Variable by which the service is asked, or the text of several."""
         assert self.question.key is not None
         return self.question.key
 
@@ -36,7 +37,9 @@ def asked_patterns(bound: BoundQuery) -> tuple[AskedPattern, ...]:
     if plan.join is not None:
         return tuple(
             AskedPattern(
-                service, RemoteQuery(each.pattern.group, each.variables, each.key), each.giver
+                service,
+                RemoteQuery(each.pattern.group, each.variables, key_text(each.keys)),
+                each.giver,
             )
             for service, each in zip(bound.services, plan.join.services, strict=True)
         )

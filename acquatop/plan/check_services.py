@@ -10,6 +10,7 @@ from acquatop.plan.bound import BoundWindow
 from acquatop.plan.remote_query import star_of
 from acquatop.plan.strategy import HintError, Workload, choose
 from acquatop.topk.shared.contract import TopKRequest
+from replica.key_tuples import key_text
 from rspql import ast
 from rspql.diagnostics import Diagnostic
 from rspql.plan import TopKPlan
@@ -21,10 +22,7 @@ def check_joined(
     """Note why services cannot be joined incrementally."""
     assert plan.join is not None
     for service, each in zip(services, plan.join.services, strict=True):
-        check_records(service, each.pattern.group, each.key, found)
-        if service.capacity is not None:
-            message = "a replica with a capacity may have dropped what is joined here"
-            found.append(Diagnostic("unsupported", message, each.iri.span))
+        check_records(service, each.pattern.group, key_text(each.keys), found)
         if plan.aggregate is not None and stream.keys == "executors":
             message = 'the stream has keys = "executors", where services cannot be joined'
             hint = 'set keys = "driver" for the stream'

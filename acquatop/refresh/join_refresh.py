@@ -118,6 +118,7 @@ class JoinRefresh:
             proposer_of(each.refresh.policy, self._view) for each in replicas.services
         ]
         self._depths = _depths(replicas.join)
+        self._evicts = False
 
     @property
     def looks_at_panes(self) -> bool:
@@ -135,22 +136,24 @@ class JoinRefresh:
             flow.begin(closes_ms)
             proposer.close_before(window)
         most = self._view.limit
+        self._evicts = most is not None and self._view.held > most
         # Even if nothing may be asked, what was unknown may have become known by feeds.
         return Inquiry(
             max(1, sum(flow.most_asked for flow in self._flows)),
             max(flow.absent_before for flow in self._flows),
             any(each.includes_dropped for each in self._proposers),
-            touches=most is not None and self._view.held > most,
+            touches=self._evicts or any(flow.evicts for flow in self._flows),
         )
 
     def touch(self, keys: Iterable[str]) -> None:
-        """Keep the results of tuples that open windows need, and drop others beyond the limit."""
-        self._view.touch(self._view.rows(list(keys)))
-        self._view.evict()
+        """Keep the results of tuples that open windows need, and what they depend on."""
+        self._view.touch_needs(keys)
 
     def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
         """Refresh the keys that the window needs most; rankings take turns in naming keys."""
         started = self._clock()
+        if self._evicts:
+            self._view.evict()
         count = len(self._flows)
         refreshed: list[Refreshed | None] = [None] * count
         turn = window % count
@@ -211,6 +214,7 @@ class JoinRefresh:
         self, refreshed: Sequence[Refreshed], needs: Sequence[RankingNeeds], started: float
     ) -> Refreshed:
         """Bring the view up to date, and return what all services have said together."""
+        self._view.forget_evicted()
         fetched = [each.fetched for each in refreshed]
         news = [each.changed for each in refreshed]
         moved = self._view.look_back(self._replicas.now(), news)

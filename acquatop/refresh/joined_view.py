@@ -13,11 +13,9 @@ from acquatop.refresh.local_join import LocalJoin
 from acquatop.refresh.remote_past import RemotePast, past_of
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import pack_parts, unpack_parts
+from replica.key_tuples import key_text, terms_in
 from replica.store import RunStore, Solution, SolutionStore
 from rspql.plan import Join
-
-SEPARATOR = "\n"
-"""Separator of the terms in a tuple's text: no term has it."""
 
 _MOST_HELD = 100_000
 """Number of tuples above which those are dropped that the open windows do not need."""
@@ -35,7 +33,7 @@ class JoinedView(RunStore):
     """
 
     def __init__(self, join: Join, stores: Sequence[SolutionStore]) -> None:
-        key = SEPARATOR.join(join.inputs)
+        key = key_text(join.inputs)
         limit = _MOST_HELD if len(join.inputs) > 1 else None
         super().__init__(key, (key, *join.outputs), limit=limit)
         self._join = join
@@ -48,6 +46,7 @@ class JoinedView(RunStore):
         """Time that past values are looked back from."""
         self._is_chained = any(each.giver is not None for each in join.services)
         self._needs: dict[str, Needs] = {}
+        self._evictions = [each.evictions for each in stores]
         self._new: set[str] = set()
         """Tuples that looking them up has made known."""
         self._dependents: list[defaultdict[str, set[str]]] = [
@@ -78,6 +77,33 @@ class JoinedView(RunStore):
         """Return the keys of each service that a tuple depends on, as far as they are known."""
         known = None if self._is_chained else self._needs.get(key)
         return self._needs_of(key)[0] if known is None else known
+
+    def touch_needs(self, keys: Iterable[str]) -> None:
+        """Keep the results of tuples that are needed, and what they depend on in the replicas."""
+        needed = list(keys)
+        self.touch(self.rows(needed))
+        bases: list[dict[str, None]] = [{} for _ in self._stores]
+        if all(store.limit is None for store in self._stores):
+            return
+        for key in needed:
+            for of_service, several in zip(bases, self.needs_of(key), strict=True):
+                of_service.update(dict.fromkeys(several))
+        for store, of_service in zip(self._stores, bases, strict=True):
+            store.touch(store.rows(list(of_service)))
+
+    def forget_evicted(self) -> None:
+        """Forget the tuples that depend on keys that the replicas have evicted."""
+        evictions = [each.evictions for each in self._stores]
+        if evictions == self._evictions:
+            return
+        self._evictions = evictions
+        for past in self._past:
+            if past is not None:
+                past.keep_held()
+        for store, dependents in zip(self._stores, self._dependents, strict=True):
+            bases = list(dependents)
+            gone = np.flatnonzero(store.rows(bases) < 0).tolist()
+            self._forgotten(sorted({key for at in gone for key in dependents.get(bases[at], ())}))
 
     def update(
         self, fetched: Sequence[Iterable[str]], changed: Sequence[Iterable[str]]
@@ -174,7 +200,7 @@ class JoinedView(RunStore):
         for key in keys:
             needs, are_known = self._needs_of(key)
             if are_known:
-                tuples[key] = key.split(SEPARATOR), needs
+                tuples[key] = terms_in(key), needs
             else:
                 unknown.append(key)
         return self._forgotten(unknown) | self._joined(tuples)
@@ -244,19 +270,19 @@ class JoinedView(RunStore):
 
         Those that an unknown key would give are missing.
         """
-        terms = dict(zip(self._join.inputs, key.split(SEPARATOR), strict=True))
+        terms = dict(zip(self._join.inputs, terms_in(key), strict=True))
         needs: list[tuple[str, ...]] = []
         are_known = True
         for each, store in zip(self._join.services, self._stores, strict=True):
             if each.giver is None:
-                needed: tuple[str, ...] = (terms[each.key],)
+                needed: tuple[str, ...] = (key_text(terms[name] for name in each.keys),)
             else:
-                giver = self._stores[each.giver]
+                giver, (name,) = self._stores[each.giver], each.keys
                 given = {
-                    solution[each.key]
+                    solution[name]
                     for base in needs[each.giver]
                     for solution in giver.solutions(base)
-                    if each.key in solution
+                    if name in solution
                 }
                 needed = tuple(sorted(given))
             needs.append(needed)

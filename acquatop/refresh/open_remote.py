@@ -19,6 +19,7 @@ from acquatop.refresh.open_database import database_remote
 from acquatop.refresh.service_join import is_bound_from_the_start
 from replica.clocks import Clock
 from replica.http.client import HttpClient
+from replica.key_tuples import terms_in
 from replica.remotes import Remote
 from replica.remotes.sql_connections import SqlConnections
 
@@ -55,7 +56,9 @@ def open_remote(
                 key=question.key,
                 block_size=service.block_size,
                 nested=question.key is not None
-                and not is_bound_from_the_start(question.key, question.group),
+                and not all(
+                    is_bound_from_the_start(name, question.group) for name in terms_in(question.key)
+                ),
                 base=question.base,
                 method=method,
                 most_per_key=_MOST_OF_ONE if uses_one else None,

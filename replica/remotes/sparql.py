@@ -10,6 +10,7 @@ from SPARQLWrapper import GET, JSON, POST, SPARQLWrapper
 from replica.http.client import HttpClient, Request
 from replica.http.messages import shown
 from replica.http.reply import Reply
+from replica.key_tuples import key_text, terms_in
 from replica.remotes import MayAsk, RemoteError, always
 from replica.remotes.sparql_results import Binding, NotResultsError, read_rows
 from replica.store import Solution
@@ -44,7 +45,8 @@ class _Asks:
 class SparqlRemote:
     """Remote that asks an endpoint for the solutions of a graph pattern.
 
-    ``pattern`` is the inside of a group graph pattern, ``key`` the variable that requests bind. A
+    ``pattern`` is the inside of a group graph pattern, ``key`` the variable that requests bind, or
+    the text of several (:func:`replica.key_tuples.key_text`), whose keys are tuples of terms. A
     pattern without a key is fetched whole, as one item. ``nested`` patterns are sent as a group of
     their own: needed unless the VALUES block may stand before the pattern as well as after it, as
     with triple patterns. ``base`` is the base that its calls of IRI resolve against. A request
@@ -81,7 +83,8 @@ class SparqlRemote:
         # A line break of its own, as the pattern's last line may be a comment.
         self._pattern = f"{{ {pattern}\n}}" if nested else pattern
         self._prologue = "" if base is None else f"BASE <{base}> "
-        self._wanted = dict.fromkeys([*([key] if key else []), *variables])
+        self._keys = terms_in(key) if key else []
+        self._wanted = dict.fromkeys([*self._keys, *variables])
         self._projection = " ".join(f"?{name}" for name in variables) or "*"
         self._order = " ".join(f"?{name}" for name in self._wanted)
         self._key = key
@@ -97,14 +100,21 @@ class SparqlRemote:
 
         A pattern without a key is fetched whole, also with one request.
         """
-        sendable = dict.fromkeys(key for key in keys if can_be_asked(key))
+        sendable = dict.fromkeys(key for key in keys if all(map(can_be_asked, terms_in(key))))
         if self._key is not None and not sendable:
             return []
-        values = f"VALUES ?{self._key} {{ {' '.join(sendable)} }} " if self._key is not None else ""
+        values = self._values(list(sendable)) if self._key is not None else ""
         asked = None if self._key is None else sendable
         query = f"{self._prologue}SELECT {self._projection} WHERE {{ {values}{self._pattern} }}"
         rows = self._select(query, timeout, asked, self._most_rows(len(sendable)))
         return [row for row in rows if row is not None]
+
+    def _values(self, keys: Sequence[str]) -> str:
+        if len(self._keys) == 1:
+            return f"VALUES ?{self._key} {{ {' '.join(keys)} }} "
+        names = " ".join(f"?{name}" for name in self._keys)
+        rows = " ".join(f"({' '.join(terms_in(key))})" for key in keys)
+        return f"VALUES ({names}) {{ {rows} }} "
 
     def _most_rows(self, keys: int) -> int:
         per_key = self._most_per_key
@@ -207,19 +217,21 @@ class SparqlRemote:
                 raise RemoteError(
                     f"{self._name} failed: it sent more than {most} rows", too_large=True
                 )
-            solution = _solution(row, self._key, question)
+            solution = _solution(row, self._keys, question)
             if asked is None or (
                 solution is not None and self._key is not None and solution[self._key] in asked
             ):
                 yield solution
 
 
-def _solution(row: dict[str, Binding], key: str | None, question: str) -> Solution | None:
-    owner = "" if key is None else from_json(row.get(key, {}))
-    if owner is None:
+def _solution(row: dict[str, Binding], keys: Sequence[str], question: str) -> Solution | None:
+    owners = [term for name in keys if (term := from_json(row.get(name, {}))) is not None]
+    if len(owners) < len(keys):
         return None
+    owner = key_text(owners)
     # Labels belong to the question: other questions have other labels, or the same for other nodes.
     terms = {name: from_json(binding, f"{question} {owner}") for name, binding in row.items()}
     if any(term is None for term in terms.values()):
         return None
-    return {name: term for name, term in terms.items() if term is not None}
+    found = {name: term for name, term in terms.items() if term is not None}
+    return found if len(keys) < 2 else {**found, key_text(keys): owner}

@@ -39,6 +39,8 @@ class KeyedStore(ABC):
         self.key_variable = key_variable
         self.variables = variables
         self.limit = limit
+        self.evictions = 0
+        """Number of keys that have been removed to keep the limit."""
         self.history = History(numbers)
         self._index = KeyIndex()
         self._recency = Recency()
@@ -121,6 +123,7 @@ class KeyedStore(ABC):
         )
         if len(rows):
             self._forget(rows)
+            self.evictions += len(rows)
         self._recency.end_round()
         return len(rows)
 

@@ -8,7 +8,7 @@ engine joins what the replicas know. The rest of the plan sees one service with 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rspql import ast
@@ -53,12 +53,14 @@ def join_services(
     functions: FunctionRegistry,
     is_numeric: IsNumeric,
     past: Mapping[ast.ServicePattern, tuple[PastValue, ...]],
+    records: Collection[str],
 ) -> JoinedServices:
     """Return a query with the remotes' side in one SERVICE pattern.
 
     ``windows`` are the stream's parts of the query, ``stream`` the variables that they bind.
-    ``past`` are the past values that replicas bind, by the SERVICE pattern. Raises
-    :class:`NotIncremental` if the rest has patterns that no remote answers by keys.
+    ``past`` are the past values that replicas bind, by the SERVICE pattern; ``records`` are
+    services without SPARQL. Raises :class:`NotIncremental` if the rest has patterns that no remote
+    answers by keys.
     """
     assert query.where is not None
     _check_order(query.where.elements, windows)
@@ -70,7 +72,7 @@ def join_services(
     inside = ast.Group((*splitter.inside, *pulled))
     _check_inside(inside, functions)
     inputs = tuple(name for name in stream if name in used_in(inside))
-    services = find_keys(inside, inputs)
+    services = find_keys(inside, inputs, records)
     group = ast.rewritten(inside, expander(functions))
     group = ast.rewritten(group, _ordered, opaque=lambda each: isinstance(each, ast.ServicePattern))
     plain = {each.pattern: ast.rewritten(each.pattern, expander(functions)) for each in services}

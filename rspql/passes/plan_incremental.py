@@ -101,7 +101,16 @@ def _joined(
         return True
 
     past = {part.pattern: part.past for part in sources.remotes}
-    return join_services(query, ranking, windows, part.bound, functions, is_numeric, past)
+    return join_services(
+        query,
+        ranking,
+        windows,
+        part.bound,
+        functions,
+        is_numeric,
+        past,
+        sources.records,
+    )
 
 
 def _with_one_service(

@@ -16,6 +16,7 @@ import pytest
 from examples.oxigraph import OxigraphServer
 from replica.http.auth import BearerAuth, Secret
 from replica.http.client import HttpClient, Request
+from replica.key_tuples import key_text
 from replica.remotes import RemoteError, sparql
 from replica.remotes.sparql import SparqlRemote
 from replica.terms import is_blank, is_term
@@ -42,6 +43,28 @@ def test_fetch_brings_the_keys_that_are_there_with_their_types(server: OxigraphS
         {"user": "<urn:a>", "followers": integer(7)},
         {"user": "<urn:b>", "followers": '"many"@en'},
     ]
+
+
+def test_keys_of_several_terms_are_asked_for_as_tuples(server: OxigraphServer) -> None:
+    server.update(
+        " ".join(
+            f"INSERT DATA {{ <urn:{at}> <urn:by> <urn:u{at % 3}> ; <urn:in> 'c{at % 4}' }} ;"
+            for at in range(12)
+        )
+    )
+    pair = key_text(["user", "city"])
+    visits = SparqlRemote(
+        server.query_url,
+        pattern="?visit <urn:by> ?user ; <urn:in> ?city .",
+        variables=["visit", "user", "city"],
+        key=pair,
+    )
+    here, nowhere = ("<urn:u1>", '"c3"'), ("<urn:u7>", '"c3"')
+    found = visits.fetch([key_text(here), key_text(nowhere), '<urn:u1>\n"c" } #'], timeout=10)
+    assert found == [{"visit": "<urn:7>", "user": here[0], "city": here[1], pair: key_text(here)}]
+    (page, *more) = [page for page in visits.load(timeout=10) if page]
+    everything = [row[pair] for each in (page, *more) for row in each]
+    assert len(everything) == len(set(everything)) == 12
 
 
 def test_load_brings_everything_page_by_page(

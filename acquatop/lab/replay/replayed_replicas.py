@@ -58,7 +58,9 @@ class ReplayedReplicas:
             return self._open(store, asked, ways[asked.service.iri])
         maintainers = [
             self._open(
-                SolutionStore(each.key, each.question.variables), each, ways[each.service.iri]
+                SolutionStore(each.key, each.question.variables, limit=each.service.capacity),
+                each,
+                ways[each.service.iri],
             )
             for each in patterns
         ]

@@ -202,7 +202,7 @@ def _join_of(plan: TopKPlan) -> Join:
     assert service is not None
     (key,) = plan.join_variables
     pattern = ast.ServicePattern(service.iri, service.group)
-    asked = JoinedService(pattern, service.iri, service.variables, key, None)
+    asked = JoinedService(pattern, service.iri, service.variables, (key,), None)
     others = tuple(name for name in service.variables if name != key)
     return Join((key,), ast.Group((pattern,)), (asked,), others)
 

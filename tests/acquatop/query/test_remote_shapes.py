@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,6 +61,9 @@ JOINED = [
     f"SELECT ?e ?f (?f + ?m AS ?score) {HEAD} "
     f"WINDOW :w {{ ?e :user ?user ; :city ?city ; :m ?m }} "
     f"SERVICE :a {{ ?user :f ?f ; :city ?city }} {TAIL}",
+    f"SELECT ?e ?f (?f + ?m AS ?score) {HEAD} "
+    f"WINDOW :w {{ ?e :user ?user ; :city ?city ; :lang ?lang ; :m ?m }} "
+    f"SERVICE :a {{ ?x :city ?city ; :name ?lang ; :f ?f }} {TAIL}",
     # The second is asked by what the first has said.
     f"SELECT ?e ?tool ?f (?f - ?m AS ?score) {HEAD} {USERS} "
     f"SERVICE :a {{ ?user :tool ?tool }} SERVICE :b {{ ?tool :f ?f }} {TAIL}",
@@ -108,6 +112,7 @@ worlds = st.builds(
     arrivals=st.sampled_from(["distinct", "latest"]),
     load=st.booleans(),
     descending=st.booleans(),
+    more=st.sampled_from(["", "", "capacity = 2"]),
 )
 
 
@@ -139,6 +144,20 @@ def test_tight_budgets_and_faults_are_said(
     shape: Shape, items: int, policy: str, refill: bool, failures: float
 ) -> None:
     run(replace(shape, items=items, policy=policy, refill=refill, failures=failures))
+
+
+def test_replicas_of_limited_capacity_hold_what_open_windows_need() -> None:
+    for query in JOINED:
+        shape = Shape(7, query, events=300, users=150, width=4, slide=2, more="capacity = 5")
+        world = World(shape)
+        most = 0
+        for answer in world.answers():
+            world.judge(answer)
+            assert answer.status is Status.EXACT
+            keeper: Any = world.evaluation.maintainer  # type: ignore[attr-defined]
+            held = [keeper.store.held, *(each.store.held for each in keeper.maintainers)]
+            most = max(most, *held)
+        assert most < 60, query
 
 
 @settings(max_examples=25)

@@ -19,7 +19,7 @@ def view_of(text: str) -> tuple[JoinedView, list[SolutionStore]]:
     plan = compile_query(text)
     assert isinstance(plan, TopKPlan)
     assert plan.join is not None
-    stores = [SolutionStore(each.key, each.variables) for each in plan.join.services]
+    stores = [SolutionStore(each.keys[0], each.variables) for each in plan.join.services]
     return JoinedView(plan.join, stores), stores
 
 

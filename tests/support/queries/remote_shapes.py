@@ -30,6 +30,7 @@ from acquatop.query.contract import Evaluation, Tick
 from acquatop.query.kinds import Resources, open_evaluation
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.open_replicas import Replicas
+from replica.key_tuples import SEPARATOR, key_text, terms_in
 from replica.rankers import DEFAULT_RANKERS
 from replica.remotes import RemoteError
 from replica.store import Solution
@@ -107,13 +108,20 @@ class GraphRemote:
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
         if self._world.failing:
             raise RemoteError("the graph is out of order")
-        return self._select(f"VALUES ?{self._question.key} {{ {' '.join(keys)} }}")
+        assert self._question.key is not None
+        names = terms_in(self._question.key)
+        rows = " ".join(f"({' '.join(terms_in(key))})" for key in keys)
+        return self._select(f"VALUES ({' '.join(f'?{name}' for name in names)}) {{ {rows} }}")
 
     def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
         yield self._select("")
 
     def _select(self, values: str) -> list[Solution]:
-        return select(self._graph, self._question.text, values)
+        found = select(self._graph, self._question.text, values)
+        names = terms_in(self._question.key or "")
+        if len(names) < 2:
+            return found
+        return [{**each, key_text(names): key_text(each[name] for name in names)} for each in found]
 
 
 def select(graph: ox.Store, pattern: str, values: str = "") -> list[Solution]:
@@ -310,7 +318,10 @@ class World:
         found: list[Solution] = []
         for store in self.stores(name, pattern):
             for key in store.keys(store.all_rows()):
-                found += store.solutions(key)
+                found += (
+                    {name: term for name, term in each.items() if SEPARATOR not in name}
+                    for each in store.solutions(key)
+                )
         return found
 
     def stores(self, name: str, pattern: str) -> list[Any]:
