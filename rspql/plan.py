@@ -122,7 +122,8 @@ class Score:
     ``variable`` is None if ORDER BY holds a bare expression. ``stream_variables`` are those of the
     pattern or, if the plan aggregates, its columns. With a ``condition``, only solutions for which
     it holds count. ``ranges`` are the ranges of variables known from the query's filters.
-    ``datatypes`` are those of stream variables, as far as a catalog says them.
+    ``datatypes`` are those of stream variables, as far as a catalog says them. If it
+    ``orders_terms``, infinite scores stand for terms that are no numbers.
     """
 
     expression: Expression
@@ -134,6 +135,7 @@ class Score:
     ranges: Mapping[str, Interval] = field(default_factory=dict, hash=False)
     functions: FunctionRegistry = field(default=DEFAULT_FUNCTIONS, compare=False, repr=False)
     datatypes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    orders_terms: bool = False
 
 
 @dataclass(frozen=True)

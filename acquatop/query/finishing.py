@@ -155,7 +155,9 @@ class Finishing:
 
     def _results(self, top: Top, solutions: Sequence[RankedSolution], at_ms: int) -> Finished:
         """Return those of some solutions that are results, in order, each row once if distinct."""
-        ranks = np.cumsum(np.diff(-top.merits, prepend=-top.merits[:1]) != 0).tolist()
+        # Infinite merits have no differences.
+        is_another = top.merits[1:] != top.merits[:-1]
+        ranks = np.cumsum(np.concatenate(([False], is_another))[: len(top)]).tolist()
         ordered = self._shown.ordered(solutions, ranks, at_ms)
         if self._finish.is_distinct:
             firsts: dict[frozenset[tuple[str, object]], ShownRow] = {}

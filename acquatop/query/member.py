@@ -191,10 +191,16 @@ class Member(Generic[OperatorT]):
         """
         top, offset = finished.top, finished.offset
         keys = top.rows.keys[offset:].tolist()
-        scores = map(self._rendering.score_of, top.merits[offset:].tolist())
+        scores = map(self._shown_score, top.merits[offset:].tolist())
         columns = zip(keys, scores, finished.bindings, self._facts.ages(keys), strict=True)
         for rank, (key, score, shown, age) in enumerate(columns, start=1):
             yield Row(rank, shown, score, self._facts.was_refreshed(key, fetched), age)
+
+    def _shown_score(self, merit: float) -> float | None:
+        """Return the score of a merit; None if it stands for a term that is no number."""
+        if self.bound.plan.score.orders_terms and math.isinf(merit):
+            return None
+        return self._rendering.score_of(merit)
 
     def _bindings(self, top: JoinedTop, at_ms: int) -> list[Bindings]:
         """Return what the results after the offset show."""

@@ -34,6 +34,9 @@ The second argument says that it is a condition.
 
 _ONE = ast.Literal("1", ast.XSD + "integer")
 _ZERO = ast.Literal("0", ast.XSD + "integer")
+_FALSE = ast.Literal("false", ast.XSD + "boolean")
+_GREATEST = ast.Literal("INF", ast.XSD + "double")
+_LEAST = ast.Literal("-INF", ast.XSD + "double")
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ def join_services(
     """
     assert query.where is not None
     _check_order(query.where.elements, windows)
+    ranking = _in_order_of_terms(ranking, stream)
     splitter = _Splitter(query, ranking, stream, is_numeric)
     for each in query.where.elements:
         if each not in windows:
@@ -91,6 +95,36 @@ def join_services(
     return JoinedServices(
         replace(query, where=where), replace(ranking, expression=expression), join
     )
+
+
+def _in_order_of_terms(ranking: Ranking, stream: Names) -> Ranking:
+    """Return a ranking by a number, if it is one by the terms of a variable of the remotes.
+
+    Numbers are their own score. SPARQL puts what is unbound and IRIs before all literals; among
+    these, and among other literals, the term is a further key.
+    """
+    term = ranking.expression
+    if not isinstance(term, ast.Variable) or term.name in stream:
+        return ranking
+    score = _choice("isnumeric", term, term, _choice("isliteral", term, _GREATEST, _LEAST))
+    key = ast.OrderCondition(term, ranking.descending, span=term.span)
+    # A name for the term in SELECT is no name of the score.
+    return replace(
+        ranking,
+        expression=score,
+        variable=None,
+        more_keys=(key, *ranking.more_keys),
+        orders_terms=True,
+    )
+
+
+def _choice(
+    test: str, term: ast.Variable, then: ast.Expression, otherwise: ast.Expression
+) -> ast.Expression:
+    """Return an IF by a test of a term, which is false if the term is unbound."""
+    tested = ast.Call(test, (term,), span=term.span)
+    condition = ast.Call("coalesce", (tested, _FALSE), span=term.span)
+    return ast.Call("if", (condition, then, otherwise), span=term.span)
 
 
 def _check_order(elements: Sequence[ast.Pattern], windows: Sequence[ast.Pattern]) -> None:

@@ -68,6 +68,7 @@ def planned_score(
         condition=whole,
         ranges=_ranges(pushed, part.aggregate),
         functions=functions,
+        orders_terms=ranking.orders_terms,
     )
 
 

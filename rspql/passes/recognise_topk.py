@@ -17,7 +17,8 @@ class Ranking:
 
     ``variable`` is the variable that ORDER BY names, None if it is another expression.
     ``expression`` is the score with every variable computed by the query replaced by its
-    expression; None if that is too large.
+    expression; None if that is too large. If it ``orders_terms``, infinite scores stand for terms
+    that are no numbers.
     """
 
     expression: ast.Expression | None
@@ -26,6 +27,7 @@ class Ranking:
     k: int
     offset: int
     more_keys: tuple[ast.OrderCondition, ...]
+    orders_terms: bool = False
 
 
 def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagnostic:

@@ -45,8 +45,8 @@ solutions = "many"
 key = "http://example.org/{{id}}"
 [services.":{name}".mapping.properties]
 ":f" = {{ field = "f", datatype = "xsd:integer" }}
-":tool" = {{ field = "tool", datatype = "http://example.org/{{}}" }}
-":city" = {{ field = "city", datatype = "http://example.org/{{}}" }}
+":tool" = {{ field = "tool", datatype = "http://example.org/{{value}}" }}
+":city" = {{ field = "city", datatype = "http://example.org/{{value}}" }}
 ":name" = {{ field = "name" }}
 [services.":{name}".refresh]
 items = 2

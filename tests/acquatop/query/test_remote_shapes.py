@@ -94,6 +94,8 @@ JOINED = [
     f"SELECT ?e ?tool ?f (?m AS ?score) {HEAD} "
     f"WINDOW :w {{ ?e :user ?user ; :city ?city ; :m ?m }} {{ SERVICE :a {{ ?user :tool ?tool }} "
     f"OPTIONAL {{ SERVICE :b {{ ?tool :f ?f ; :city ?city }} }} }} {TAIL}",
+    # In the order of the remote's terms.
+    f"SELECT ?e (?f AS ?score) {HEAD} {USERS} SERVICE :a {{ ?user :f ?f }} {TAIL}",
     # Aggregates of the stream.
     f"SELECT ?user ?n ?f (?n * ?f + STRLEN(?name) AS ?score) {HEAD} "
     f"{{ SELECT ?user (COUNT(*) AS ?n) WHERE {{ {USERS} }} GROUP BY ?user }} "
@@ -144,6 +146,27 @@ def test_tight_budgets_and_faults_are_said(
     shape: Shape, items: int, policy: str, refill: bool, failures: float
 ) -> None:
     run(replace(shape, items=items, policy=policy, refill=refill, failures=failures))
+
+
+ORDERED = [
+    "SERVICE :a { ?user :name ?key }",
+    "SERVICE :a { ?user :since ?key }",
+    "SERVICE :a { ?user :f ?f } OPTIONAL { SERVICE :b { ?user :tool ?key } }",
+    "{ SERVICE :a { ?user :f ?key } } UNION { SERVICE :b { ?user :tool ?key } }",
+]
+
+
+@settings(max_examples=20)
+@given(worlds, st.sampled_from(ORDERED), st.sampled_from([1, 1000]))
+def test_results_are_in_the_order_of_the_remote_s_terms(
+    shape: Shape, services: str, items: int
+) -> None:
+    text = f"SELECT ?e ?key {HEAD} {USERS} {services} }} ORDER BY $d(?key) LIMIT $k"
+    world = World(replace(shape, query=text, n=1000, items=items))
+    assert world.is_incremental, world.bound.reason  # type: ignore[union-attr]
+    for answer in world.answers():
+        world.judge_order(answer)
+        assert items == 1 or answer.status is Status.EXACT
 
 
 def test_replicas_of_limited_capacity_hold_what_open_windows_need() -> None:

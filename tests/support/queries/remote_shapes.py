@@ -376,15 +376,8 @@ class World:
         self, answer: Answer, said: Callable[[str, str], list[Solution]]
     ) -> list[tuple[float, tuple[tuple[str, str], ...]]]:
         """Return all results of a window with their scores, by a SPARQL engine."""
-        store, window = ox.Store(), ox.NamedNode(NS + "w")
-        for event in self.inside(answer):
-            store.extend(event.quads(window))
-        text = SERVICE.sub(lambda found: _values(said(found[1], found[2])), self.text)
-        text = re.sub(r"FROM NAMED WINDOW :w ON :stream \[[^]]*\]", "", text)
-        text = re.sub(r"ORDER BY .*", "", text, flags=re.DOTALL).replace("WINDOW :w", "GRAPH :w")
-        text = text.replace("norm(?f, 0, 20)", "(?f / 20)")
-        found = store.query(text)
-        assert isinstance(found, ox.QuerySolutions)
+        text = re.sub(r"ORDER BY .*", "", self.text, flags=re.DOTALL)
+        found = self._solutions(answer, said, text.replace("norm(?f, 0, 20)", "(?f / 20)"))
         names = [each.value for each in found.variables]
         rows = []
         for each in found:
@@ -395,6 +388,29 @@ class World:
             shown = {name: _value(each[name]) for name in names if each[name] is not None}
             rows.append((number, tuple(sorted(shown.items()))))
         return rows
+
+    def judge_order(self, answer: Answer) -> None:
+        """Check that an answer has the first terms of ``?key`` over what it says to know."""
+        if answer.status is Status.APPROXIMATE:
+            return
+        said = self.true if answer.status is Status.EXACT else self.known
+        solutions = self._solutions(answer, said, self.text)
+        expected = [_value(each["key"]) if each["key"] else None for each in solutions]
+        shown = [dict(_shown(row.bindings)).get("key") for row in answer.rows]
+        assert shown == expected, self.text
+
+    def _solutions(
+        self, answer: Answer, said: Callable[[str, str], list[Solution]], text: str
+    ) -> ox.QuerySolutions:
+        """Return what a SPARQL engine finds over a window and what remotes are said to have."""
+        store, window = ox.Store(), ox.NamedNode(NS + "w")
+        for event in self.inside(answer):
+            store.extend(event.quads(window))
+        text = SERVICE.sub(lambda found: _values(said(found[1], found[2])), text)
+        text = re.sub(r"FROM NAMED WINDOW :w ON :stream \[[^]]*\]", "", text)
+        found = store.query(text.replace("WINDOW :w", "GRAPH :w"))
+        assert isinstance(found, ox.QuerySolutions)
+        return found
 
     def inside(self, answer: Answer) -> list[Event]:
         inside = [each for each in self.events if answer.opens_ms < each.t <= answer.closes_ms]
