@@ -16,7 +16,7 @@ from acquatop.answer.window_sample import WindowSample
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column
-from acquatop.ingest.unscored import Solution, objects, rows_of
+from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from connectors.mapping import TIME
 from replica.store.runs import Runs, runs_at
@@ -134,9 +134,9 @@ class ContentOfStream:
         """
         self._sample.merge(first, last, rows, count)
 
-    def of(self, window: int, held: Rows, waiting: list[Solution]) -> ContentSample:
+    def of(self, window: int, held: Rows, waiting: Rows) -> ContentSample:
         """Return a window's content, given the list's rows and those waiting for a first value."""
-        known = _together(held, rows_of(waiting) if waiting else NO_ROWS)
+        known = _together(held, waiting if len(waiting) else NO_ROWS)
         return ContentSample(known, *self._sample.of(window, known.identities))
 
     def close_before(self, window: int) -> None:

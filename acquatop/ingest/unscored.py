@@ -2,133 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 import numpy as np
 
-from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
-from acquatop.topk.snapshot import State, pack, reading, table_of, unpack
-from acquatop.topk.snapshot import rows_of as rows_of_table
+from acquatop.topk.contract import NO_ROWS, AnyArray, IntArray, Rows
+from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
 
 _KIND, _VERSION = "waiting", 1
 
 LIMIT = 10_000
 """Maximum number of waiting solutions; more are dropped, and the loss is remembered."""
 
+_NONE = np.empty(0, dtype=np.int64)
+
 
 @dataclass(frozen=True)
-class Solution:
-    """Solution and the windows that it lies in."""
+class WaitingSolutions:
+    """Solutions as columns, and the windows that each lies in."""
 
-    identity: str
-    key: str
-    time_ms: int
-    numbers: tuple[float, ...]
-    terms: tuple[str, ...]
-    first: int
-    last: int
+    rows: Rows
+    firsts: IntArray
+    lasts: IntArray
 
-    def covers(self, window: int) -> bool:
-        """Return True if the solution lies in a window."""
-        return self.first <= window <= self.last
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, at: AnyArray) -> WaitingSolutions:
+        """Return the solutions at some positions, or where a mask is true."""
+        return WaitingSolutions(self.rows.take(at), self.firsts[at], self.lasts[at])
+
+    def followed_by(self, others: WaitingSolutions) -> WaitingSolutions:
+        """Return these solutions and others behind them."""
+        if not len(self):
+            return others
+        return WaitingSolutions(
+            Rows.together([self.rows, others.rows]),
+            np.concatenate([self.firsts, others.firsts]),
+            np.concatenate([self.lasts, others.lasts]),
+        )
+
+    def replaced(self, at: IntArray, others: WaitingSolutions) -> WaitingSolutions:
+        """Return these solutions with others at some positions."""
+        order = np.arange(len(self))
+        order[at] = len(self) + np.arange(len(at))
+        return self.followed_by(others).take(order)
+
+    def numbers(self) -> list[tuple[float, ...]]:
+        """Return the stream numbers of each solution."""
+        columns = [part.tolist() for part in self.rows.parts]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(self)
+
+    def by_span(self) -> dict[tuple[int, int], Rows]:
+        """Return the rows by the first and the last window that they lie in."""
+        spans: dict[tuple[int, int], list[int]] = {}
+        each = zip(self.firsts.tolist(), self.lasts.tolist(), strict=True)
+        for at, span in enumerate(each):
+            spans.setdefault(span, []).append(at)
+        return {span: self.rows.take(np.array(at)) for span, at in spans.items()}
 
 
 class Unscored:
     """Waiting solutions by identity, the newest of each."""
 
     def __init__(self) -> None:
-        self._solutions: dict[str, Solution] = {}
+        self._become(WaitingSolutions(NO_ROWS, _NONE, _NONE))
+
+    def _become(self, all_: WaitingSolutions) -> None:
+        self._all = all_
+        self._places = {each: at for at, each in enumerate(all_.rows.identities.tolist())}
 
     def __len__(self) -> int:
-        return len(self._solutions)
+        return len(self._all)
 
-    def __iter__(self) -> Iterator[Solution]:
-        return iter(self._solutions.values())
+    @property
+    def all(self) -> WaitingSolutions:
+        """All waiting solutions."""
+        return self._all
 
     def identities(self) -> Set[str]:
         """Return the identities of all waiting solutions."""
-        return self._solutions.keys()
+        return self._places.keys()
 
-    def of(self, window: int) -> list[Solution]:
-        """Return the waiting solutions of a window."""
-        return [each for each in self if each.covers(window)]
+    def of(self, window: int) -> WaitingSolutions:
+        """Return the waiting solutions of a window. O(all) on columns."""
+        return self._all.take(self._are_of(window))
 
-    def put(self, solutions: Iterable[Solution]) -> list[Solution]:
-        """Add waiting solutions; if too many wait now, remove and return the oldest of all."""
-        self._solutions.update((each.identity, each) for each in solutions)
-        if len(self._solutions) <= LIMIT:
-            return []
-        ordered = sorted(self, key=lambda each: (-each.time_ms, each.identity))
-        return [self._solutions.pop(each.identity) for each in ordered[LIMIT:]]
+    def count(self, window: int) -> int:
+        """Return the number of waiting solutions of a window."""
+        return int(np.count_nonzero(self._are_of(window)))
+
+    def _are_of(self, window: int) -> AnyArray:
+        return (self._all.firsts <= window) & (window <= self._all.lasts)
+
+    def put(self, rows: Rows, firsts: IntArray, lasts: IntArray) -> WaitingSolutions:
+        """Add solutions, given the windows that each lies in.
+
+        If too many wait now, remove and return the oldest of all.
+        """
+        if not len(rows):
+            return WaitingSolutions(rows, firsts, lasts)
+        newest = {each: at for at, each in enumerate(rows.identities.tolist())}
+        added = WaitingSolutions(rows, firsts, lasts).take(np.array(list(newest.values())))
+        places = np.array([self._places.get(each, -1) for each in newest])
+        kept = self._all
+        if (places >= 0).any():
+            kept = kept.replaced(places[places >= 0], added.take(places >= 0))
+        self._become(kept.followed_by(added.take(places < 0)))
+        if len(self) <= LIMIT:
+            return added.take(_NONE)
+        times, identities = self._all.rows.times.tolist(), self._all.rows.identities.tolist()
+        order = sorted(range(len(self)), key=lambda at: (-times[at], identities[at]))
+        shed = self._all.take(np.array(order[LIMIT:]))
+        self.remove(shed.rows.identities.tolist())
+        return shed
 
     def remove(self, identities: Iterable[str]) -> None:
         """Remove the solutions with some identities."""
-        for identity in identities:
-            self._solutions.pop(identity, None)
+        places = [self._places[each] for each in identities if each in self._places]
+        if places:
+            stays = np.ones(len(self), dtype=np.bool_)
+            stays[places] = False
+            self._become(self._all.take(stays))
 
-    def take(self, keys: Set[str]) -> list[Solution]:
+    def take(self, keys: Set[str]) -> WaitingSolutions:
         """Remove and return the solutions that join with some keys."""
-        taken = [each for each in self if each.key in keys]
-        self.remove(each.identity for each in taken)
+        are_taken = np.fromiter(
+            (key in keys for key in self._all.rows.keys.tolist()), np.bool_, len(self)
+        )
+        taken = self._all.take(are_taken)
+        if len(taken):
+            self._become(self._all.take(~are_taken))
         return taken
 
     def close_before(self, window: int) -> None:
         """Drop solutions that lie only in earlier windows."""
-        self.remove([each.identity for each in self if each.last < window])
+        stays = self._all.lasts >= window
+        if not stays.all():
+            self._become(self._all.take(stays))
 
     def snapshot(self) -> bytes:
         """Return the whole state."""
-        waiting = list(self)
-        spans = {
-            "firsts": np.array([each.first for each in waiting], dtype=np.int64),
-            "lasts": np.array([each.last for each in waiting], dtype=np.int64),
-        }
-        return pack(
-            _KIND, _VERSION, State({}, {"spans": spans, "rows": table_of(rows_of(waiting))})
-        )
+        spans = {"firsts": self._all.firsts, "lasts": self._all.lasts}
+        tables = {"spans": spans, "rows": table_of(self._all.rows)}
+        return pack(_KIND, _VERSION, State({}, tables))
 
     def resume(self, snapshot: bytes) -> None:
         """Continue from a snapshot; raises ``SnapshotError`` for any other bytes."""
         tables = unpack(_KIND, _VERSION, snapshot).tables
         with reading():
             spans = tables["spans"]
-            waiting = solutions_of(rows_of_table(tables["rows"]), spans["firsts"], spans["lasts"])
-            self._solutions = {each.identity: each for each in waiting}
-
-
-def rows_of(solutions: list[Solution]) -> Rows:
-    """Return solutions as columns."""
-    return Rows(
-        np.array([each.time_ms for each in solutions], dtype=np.int64),
-        objects([each.identity for each in solutions]),
-        objects([each.key for each in solutions]),
-        numbers_of(solutions),
-        tuple(objects(column) for column in zip(*(each.terms for each in solutions), strict=True)),
-    )
-
-
-def numbers_of(solutions: list[Solution]) -> tuple[FloatArray, ...]:
-    """Return the stream numbers of solutions as columns."""
-    return tuple(
-        np.array(column) for column in zip(*(each.numbers for each in solutions), strict=True)
-    )
-
-
-def solutions_of(rows: Rows, firsts: IntArray, lasts: IntArray) -> list[Solution]:
-    """Return rows as solutions, given the windows that each lies in."""
-    numbers = (
-        zip(*(part.tolist() for part in rows.parts), strict=True)
-        if rows.parts
-        else [()] * len(rows)
-    )
-    terms = (
-        zip(*(column.tolist() for column in rows.carried), strict=True)
-        if rows.carried
-        else [()] * len(rows)
-    )
-    plain = (column.tolist() for column in (rows.identities, rows.keys, rows.times))
-    return list(map(Solution, *plain, numbers, terms, firsts.tolist(), lasts.tolist()))
+            self._become(WaitingSolutions(rows_of(tables["rows"]), spans["firsts"], spans["lasts"]))
 
 
 def objects(values: list[str] | tuple[str, ...]) -> AnyArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Generic, TypeVar
 
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from acquatop.answer.expected_quality import ContentOfStream, ContentSample
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneCandidates, PaneSummary
-from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column, term_column
-from acquatop.ingest.unscored import Solution, Unscored, numbers_of, objects, rows_of, solutions_of
+from acquatop.ingest.unscored import Unscored, objects
 from acquatop.query.exactness import Exactness, Extents
 from acquatop.query.pane_extents import PaneExtents
 from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
@@ -142,15 +142,17 @@ class TopKN(ABC, Generic[ListT]):
         self._let_wait(arrivals.take(rejected))
 
     def _let_wait(self, rows: Rows) -> None:
-        shed = self.waiting.put(solutions_of(rows, *self._windows.spans(rows.times)))
-        if not shed or self._store is None:
+        shed = self.waiting.put(rows, *self._windows.spans(rows.times))
+        if not len(shed) or self._store is None:
             # Without a remote, a solution without a score will never have one.
             return
-        for each, is_known in zip(shed, self._known(shed), strict=True):
+        spans = zip(shed.firsts.tolist(), shed.lasts.tolist(), strict=True)
+        each = zip(spans, shed.numbers(), self._known(shed.rows).tolist(), strict=True)
+        for (first, last), numbers, is_known in each:
             # What is known to have no score has none until its key changes; then its numbers tell
             # how good it can be.
-            merit = -np.inf if is_known and each.numbers else np.inf
-            self.list.note_lost(each.first, each.last, merit, each.numbers, each.numbers)
+            merit = -np.inf if is_known and numbers else np.inf
+            self.list.note_lost(first, last, merit, numbers, numbers)
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -184,10 +186,10 @@ class TopKN(ABC, Generic[ListT]):
             return
         woken = self.waiting.take(changed)
         # If a key has only one solution, and that has waited, none with the key has been dropped.
-        elsewhere = changed - {each.key for each in woken if each.identity == each.key}
+        are_single = woken.rows.keys == woken.rows.identities
+        elsewhere = changed.difference(woken.rows.keys[are_single].tolist())
         self._let_wait(self.list.change(objects(sorted(elsewhere))))
-        for (first, last), several in _by_span(woken):
-            rows = rows_of(several)
+        for (first, last), rows in woken.by_span().items():
             self._let_wait(rows.take(self.list.add(first, last, rows)))
 
     # Input of an answer ---------------------------------------------------------------------------
@@ -214,15 +216,12 @@ class TopKN(ABC, Generic[ListT]):
         No others can be results.
         """
         assert self._store is not None
-        waiting = list(self.waiting)
-        if waiting:
-            in_order = np.argsort(
-                -self.scoring.expected(numbers_of(waiting), len(waiting)), kind="stable"
-            )
-            waiting = [waiting[at] for at in in_order]
-        known = self._known(waiting)
-        unknown = [each.key for each, is_known in zip(waiting, known, strict=True) if not is_known]
-        absent = [each.key for each, is_known in zip(waiting, known, strict=True) if is_known]
+        rows = self.waiting.all.rows
+        if len(rows):
+            expected = self.scoring.expected(rows.parts, len(rows))
+            rows = rows.take(np.argsort(-expected, kind="stable"))
+        known = self._known(rows)
+        unknown, absent = rows.keys[~known].tolist(), rows.keys[known].tolist()
         is_due = self._store.fetched_at(self._store.rows(absent)) <= inquiry.absent_before
         absent = [absent[at] for at in np.flatnonzero(is_due).tolist()]
         return Wanted(unknown, self._proposed(), absent)
@@ -242,7 +241,7 @@ class TopKN(ABC, Generic[ListT]):
 
     def needed(self) -> Iterable[str]:
         """Return the keys of all rows that are held, wait, or may be brought back."""
-        return {*self._kept_keys(), *(each.key for each in self.waiting)}
+        return {*self._kept_keys(), *self.waiting.all.rows.keys.tolist()}
 
     @abstractmethod
     def _kept_keys(self) -> Iterable[str]:
@@ -255,7 +254,7 @@ class TopKN(ABC, Generic[ListT]):
     def content(self, window: int) -> ContentSample:
         """Return a window's content: held and waiting solutions, and a sample of dropped ones."""
         assert self._content is not None
-        return self._content.of(window, self.list.covering(window), self.waiting.of(window))
+        return self._content.of(window, self.list.covering(window), self.waiting.of(window).rows)
 
     def extents(self, window: int) -> Extents:
         """Return the sizes of the stream's numbers in a window, by variable."""
@@ -263,15 +262,12 @@ class TopKN(ABC, Generic[ListT]):
 
     def unscored(self, window: int) -> int:
         """Return the number of a window's solutions without a score."""
-        return len(self.waiting.of(window))
+        return self.waiting.count(window)
 
     def without_value(self, window: int, bar: float) -> FloatArray:
         """Return the possible merits of solutions without a value, if they reach the bar."""
         waiting = self.waiting.of(window)
-        known = self._known(waiting)
-        unknown = [
-            each.numbers for each, is_known in zip(waiting, known, strict=True) if not is_known
-        ]
+        unknown = waiting.take(~self._known(waiting.rows)).numbers()
         reach = {numbers: self.scoring.reach(numbers, numbers) for numbers in set(unknown)}
         return np.array([reach[numbers] for numbers in unknown if reach[numbers] >= bar])
 
@@ -287,12 +283,15 @@ class TopKN(ABC, Generic[ListT]):
         stale = np.array([key not in fetched for key in held.keys.tolist()], dtype=bool)
         columns = [part[stale].tolist() for part in held.parts]
         numbers = set(zip(*columns, strict=True)) if columns else {()} if stale.any() else set()
-        numbers |= {each.numbers for each in self.waiting.of(window) if each.key not in fetched}
+        waiting = self.waiting.of(window)
+        each = zip(waiting.rows.keys.tolist(), waiting.numbers(), strict=True)
+        numbers |= {several for key, several in each if key not in fetched}
         return any(self.scoring.reach(each, each) >= bar for each in numbers)
 
-    def _known(self, waiting: list[Solution]) -> list[bool]:
+    def _known(self, rows: Rows) -> BoolArray:
+        """Return True for each row whose key the replica knows."""
         assert self._store is not None
-        known: list[bool] = (self._store.rows([each.key for each in waiting]) >= 0).tolist()
+        known: BoolArray = self._store.rows(rows.keys.tolist()) >= 0
         return known
 
     def close_before(self, window: int) -> None:
@@ -306,11 +305,3 @@ class TopKN(ABC, Generic[ListT]):
 def times_of(solutions: pa.Table) -> npt.NDArray[np.int64]:
     """Return the times of solutions."""
     return np.asarray(solutions.column(TIME).to_numpy())
-
-
-def _by_span(solutions: Iterable[Solution]) -> Iterator[tuple[tuple[int, int], list[Solution]]]:
-    """Yield solutions grouped by the windows that they lie in."""
-    spans: dict[tuple[int, int], list[Solution]] = {}
-    for each in solutions:
-        spans.setdefault((each.first, each.last), []).append(each)
-    yield from spans.items()

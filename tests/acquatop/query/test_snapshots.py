@@ -28,7 +28,7 @@ from acquatop.ingest.key_codes import KeyCodes
 from acquatop.ingest.panes import Pane, PaneBuffer
 from acquatop.ingest.reduce.shared_best import Panes as Parted
 from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column, term_column
-from acquatop.ingest.unscored import Solution, Unscored, objects
+from acquatop.ingest.unscored import Unscored, WaitingSolutions, objects
 from acquatop.query.aggregates.deduplicated import Deduplicated, SolutionColumns
 from acquatop.query.counters import WindowCounters
 from acquatop.query.lateness import AnsweredWindows, ArrivalWatermarks
@@ -177,15 +177,24 @@ class Waits(Thing):
         return Unscored()
 
     def step(self, at: int, chance: Chance) -> object:
-        names = dict.fromkeys(some(chance))
+        names = list(dict.fromkeys(some(chance)))
         numbers, terms = (0.1 * at, float("nan"))[: self.numbers], (f'"{at}"', "é")[: self.numbers]
-        more = [
-            Solution(name, chance.choice(TEXTS), at, numbers, terms, at, at + 2) for name in names
-        ]
-        shed = self.held.put(more)
+        count = len(names)
+        more = Rows(
+            np.full(count, at),
+            objects(names),
+            objects([chance.choice(TEXTS) for _ in names]),
+            tuple(np.full(count, number) for number in numbers),
+            tuple(objects([term] * count) for term in terms),
+        )
+        shed = self.held.put(more, np.full(count, at), np.full(count, at + 2))
         taken = self.held.take(set(some(chance, 1)))
         self.held.close_before(at)
-        return repr((shed, taken, list(self.held)))
+        return repr([self._told(each) for each in (shed, taken, self.held.all)])
+
+    @staticmethod
+    def _told(waiting: WaitingSolutions) -> object:
+        return listed(waiting.rows), waiting.firsts.tolist(), waiting.lasts.tolist()
 
 
 class WaitsForNothing(Waits):
