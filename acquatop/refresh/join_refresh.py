@@ -12,7 +12,6 @@ import numpy as np
 from acquatop.catalog.services import Service
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.refresh.changed_scores import ChangedMerits
 from acquatop.refresh.flow import KeyRequest, ReplicaFlow, fetch, order_of
 from acquatop.refresh.joined_view import JoinedView
 from acquatop.refresh.order import RefreshOrder
@@ -26,7 +25,7 @@ from replica.clocks import Clock
 from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
 from replica.rankers import RankerRegistry
-from replica.rankers.contract import Outlook, no_outlook
+from replica.rankers.contract import Outlook
 from replica.store import SolutionStore
 from rspql.plan import Join
 
@@ -80,12 +79,9 @@ class _PartOrder(RefreshOrder[SolutionStore]):
         now: float,
         scoring: ReplicaScoring | None,
     ) -> Outlook:
-        if scoring is None or len(proposed.parts) != len(scoring.stream_variables):
-            return no_outlook
-        parts = tuple(part[kept] for part in proposed.parts)
         held = self.view.rows([self.tuples[at] for at in kept.tolist()])
         model = ChangeModel(self.view.history)
-        return ChangedMerits(scoring, self.view, model, held, parts, now=now, random=self._random)
+        return self._possible(self.view, model, proposed, kept, held, now, scoring)
 
 
 class JoinRefresh:

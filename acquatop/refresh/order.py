@@ -114,6 +114,25 @@ class RefreshOrder(Generic[StoreT]):
         """Return no outlook: merits are not computed from the replica's values."""
         return no_outlook
 
+    def _possible(
+        self,
+        values: JoinedStore,
+        model: ChangeModel,
+        proposed: Proposed,
+        kept: IntArray,
+        rows: IntArray,
+        now: float,
+        scoring: ReplicaScoring | None,
+    ) -> Outlook:
+        """Return the merits that some proposed keys could have now, by values at some rows.
+
+        Without the scoring, or without the parts that it needs, there is no outlook.
+        """
+        if scoring is None or len(proposed.parts) != len(scoring.stream_variables):
+            return no_outlook
+        parts = tuple(part[kept] for part in proposed.parts)
+        return ChangedMerits(scoring, values, model, rows, parts, now=now, random=self._random)
+
     def absent_before(self, now: float) -> float:
         """Return the latest time of a request after which an absent key may be asked for again."""
         return now - self._ask_absent_after if self._ask_absent_after > 0 else math.inf
@@ -151,9 +170,4 @@ class ScoredOrder(RefreshOrder[JoinedStore]):
         now: float,
         scoring: ReplicaScoring | None,
     ) -> Outlook:
-        if scoring is None or len(proposed.parts) != len(scoring.stream_variables):
-            return no_outlook
-        parts = tuple(part[kept] for part in proposed.parts)
-        return ChangedMerits(
-            scoring, self._store, self._model, rows, parts, now=now, random=self._random
-        )
+        return self._possible(self._store, self._model, proposed, kept, rows, now, scoring)
