@@ -166,6 +166,7 @@ def test_the_sparql_engine_stays_with_what_evaluates_windows_or_reads_and_writes
         "acquatop/ingest/record_graphs.py",
         "acquatop/ingest/rows_as_graph.py",
         "acquatop/ingest/solutions_table.py",
+        "acquatop/lab/replay/right_join.py",
         "acquatop/refresh/local_join.py",
         "connectors/graphs.py",
         "connectors/statements.py",

@@ -48,3 +48,8 @@ def asked_patterns(bound: BoundQuery) -> tuple[AskedPattern, ...]:
     key = plan.join_variables[0]
     question = RemoteQuery(plan.service.group, plan.service.variables, key)
     return (AskedPattern(bound.service, question),)
+
+
+def joins_many(bound: BoundQuery, asked: AskedPattern) -> bool:
+    """Return True if a key is joined with all solutions of a pattern, as in joins of several."""
+    return bound.plan.join is not None or asked.service.solutions == "many"

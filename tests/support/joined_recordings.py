@@ -23,9 +23,10 @@ STREAM = """
 "" = "http://example.org/"
 [streams.":stream"]
 connector = "lines"
-options = { path = "stream.ndjson" }
+options = { path = "stream.ndjson", maxBytesPerBatch = 600 }
 arrivals = "distinct"
 start_ms = 0
+lateness = "8ms"
 [streams.":stream".mapping]
 subject = "http://example.org/{id}"
 time = "t"
@@ -52,6 +53,26 @@ key = "http://example.org/{{id}}"
 items = 2
 """
 SUBJECTS = [*(f"u{at}" for at in range(4)), *(f"t{at}" for at in range(3)), "c0", "c1"]
+HEAD = "FROM NAMED WINDOW :w ON :stream [RANGE 12ms STEP 4ms] WHERE {"
+TAIL = "} ORDER BY DESC(?score) LIMIT 3"
+USERS = "WINDOW :w { ?e :user ?user ; :city ?city ; :m ?m }"
+QUERIES = [
+    f"SELECT ?e ?tool ?f (?f - ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :tool ?tool ; :f ?f }} {TAIL}",
+    f"SELECT ?e ?f ?g (?f + ?g + ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?city :f ?g }} {TAIL}",
+    f"SELECT ?e ?f ?tool (?f + ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f }} SERVICE :a {{ ?user :tool ?tool }} {TAIL}",
+    f"SELECT ?e ?f (?f + ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f ; :city ?city }} {TAIL}",
+    f"SELECT ?e ?tool ?f (?f - ?m AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :tool ?tool }} SERVICE :b {{ ?tool :f ?f }} {TAIL}",
+    f"SELECT ?e ?name (?m + COALESCE(STRLEN(?name), 9) AS ?score) {HEAD} {USERS} "
+    f"OPTIONAL {{ SERVICE :a {{ ?user :name ?name }} FILTER(?name != 'Ann') }} {TAIL}",
+    f"SELECT ?user ?n ?f (?n * ?f + STRLEN(?name) AS ?score) {HEAD} "
+    f"{{ SELECT ?user (COUNT(*) AS ?n) WHERE {{ {USERS} }} GROUP BY ?user }} "
+    f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?user :name ?name }} {TAIL}",
+]
 Record = dict[str, Any]
 
 

@@ -28,7 +28,7 @@ from acquatop.lab.record.recorded_patterns import tables_of
 from acquatop.lab.record.recorded_remote import RecordedFeed, RecordedRemote, milliseconds
 from acquatop.lab.record.remote_log import PatternTape, RemoteTape
 from acquatop.lab.record.stream_log import StreamTape
-from acquatop.plan.asked_patterns import AskedPattern, asked_patterns
+from acquatop.plan.asked_patterns import AskedPattern, asked_patterns, joins_many
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 from connectors.mapping import BAD
@@ -95,15 +95,12 @@ class Recording:
         for position, asked in enumerate(self._patterns):
             (file,) = (file for file, table in self._tables.items() if position in table.of)
             part = self._tables[file].of[position]
-            is_many = asked.service.solutions == "many"
-            tapes.append(
-                PatternTape(
-                    self._tapes[file], asked.key, part.number, part.names or None, many=is_many
-                )
-            )
+            names, is_many = part.names or None, joins_many(self._bound, asked)
+            tape = PatternTape(self._tapes[file], asked.key, part.number, names, many=is_many)
+            tapes.append(tape)
             if asked.giver is not None:
                 giver = tapes[asked.giver]
-                giver.gives = (*giver.gives, (asked.key, tapes[-1]))
+                giver.gives = (*giver.gives, (asked.key, tape))
         return tapes
 
     @classmethod

@@ -25,7 +25,7 @@ from acquatop.lab.replay.plain_stream import (
 )
 from acquatop.lab.replay.recorded_stream import read_recorded
 from acquatop.lab.replay.remote_history import RemoteHistory, read_history
-from acquatop.plan.asked_patterns import AskedPattern, asked_patterns
+from acquatop.plan.asked_patterns import AskedPattern, asked_patterns, joins_many
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import BoundCounted, BoundQuery, BoundWindowed
 from acquatop.topk.contract import IntArray
@@ -66,9 +66,7 @@ class Trace:
     @property
     def has_one_solution(self) -> bool:
         """True if each solution of the stream is joined with one of one service at most."""
-        service = self.bound.service
-        is_one = service is not None and service.solutions == "one"
-        return self.bound.plan.join is None and is_one
+        return not any(joins_many(self.bound, each) for each in asked_patterns(self.bound))
 
     def windows(self) -> range:
         """Return the windows to answer: the first with a record to the last that closes in time."""
@@ -95,7 +93,8 @@ def open_trace(
     catalog = replace(Catalog.load(folder / CATALOG), asks_for_records=True)
     bound = _with_services(_bound(query, catalog, file), folder, items_per_request)
     records, odd = _records(folder, bound)
-    return _checked(folder, bound, records, tuple(map(_history, asked_patterns(bound))), odd)
+    histories = tuple(_history(bound, each) for each in asked_patterns(bound))
+    return _checked(folder, bound, records, histories, odd)
 
 
 def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
@@ -218,11 +217,11 @@ def _template(bound: BoundQuery, service: Service | None) -> KeyTemplate | None:
     return None
 
 
-def _history(asked: AskedPattern) -> RemoteHistory:
+def _history(bound: BoundQuery, asked: AskedPattern) -> RemoteHistory:
     source = asked.service.source
     assert isinstance(source, TableSource)
     star = asked.question.star(source.mapping)
-    return read_history(source, star, is_many=asked.service.solutions == "many")
+    return read_history(source, star, is_many=joins_many(bound, asked))
 
 
 # The stream ---------------------------------------------------------------------------------------

@@ -15,28 +15,8 @@ from acquatop.lab.replay.oracle import Oracle
 from acquatop.lab.replay.replay import Replay
 from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.trace import open_trace
-from tests.support.joined_recordings import Recorded
+from tests.support.joined_recordings import QUERIES, Recorded
 
-HEAD = "FROM NAMED WINDOW :w ON :stream [RANGE 12ms STEP 4ms] WHERE {"
-TAIL = "} ORDER BY DESC(?score) LIMIT 3"
-USERS = "WINDOW :w { ?e :user ?user ; :city ?city ; :m ?m }"
-QUERIES = [
-    f"SELECT ?e ?tool ?f (?f - ?m AS ?score) {HEAD} {USERS} "
-    f"SERVICE :a {{ ?user :tool ?tool ; :f ?f }} {TAIL}",
-    f"SELECT ?e ?f ?g (?f + ?g + ?m AS ?score) {HEAD} {USERS} "
-    f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?city :f ?g }} {TAIL}",
-    f"SELECT ?e ?f ?tool (?f + ?m AS ?score) {HEAD} {USERS} "
-    f"SERVICE :a {{ ?user :f ?f }} SERVICE :a {{ ?user :tool ?tool }} {TAIL}",
-    f"SELECT ?e ?f (?f + ?m AS ?score) {HEAD} {USERS} "
-    f"SERVICE :a {{ ?user :f ?f ; :city ?city }} {TAIL}",
-    f"SELECT ?e ?tool ?f (?f - ?m AS ?score) {HEAD} {USERS} "
-    f"SERVICE :a {{ ?user :tool ?tool }} SERVICE :b {{ ?tool :f ?f }} {TAIL}",
-    f"SELECT ?e ?name (?m + COALESCE(STRLEN(?name), 9) AS ?score) {HEAD} {USERS} "
-    f"OPTIONAL {{ SERVICE :a {{ ?user :name ?name }} FILTER(?name != 'Ann') }} {TAIL}",
-    f"SELECT ?user ?n ?f (?n * ?f + STRLEN(?name) AS ?score) {HEAD} "
-    f"{{ SELECT ?user (COUNT(*) AS ?n) WHERE {{ {USERS} }} GROUP BY ?user }} "
-    f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?user :name ?name }} {TAIL}",
-]
 SEEDS = st.integers(0, 2**32)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from acquatop.answer.answer import Status
 from acquatop.answer.sinks.json_line import json_line
+from acquatop.refresh.join_refresh import JoinedReplicas
 from tests.support.queries.remote_shapes import Shape, World
 
 HEAD = "FROM NAMED WINDOW :w ON :stream [RANGE $w] WHERE {"
@@ -170,15 +171,19 @@ def test_results_are_in_the_order_of_the_remote_s_terms(
 
 
 def test_replicas_of_limited_capacity_hold_what_open_windows_need() -> None:
-    for query in JOINED:
-        shape = Shape(7, query, events=300, users=150, width=4, slide=2, more="capacity = 5")
+    # Aggregates give up keys of closed windows many at a time.
+    for query in [each for each in JOINED if "COUNT(*)" not in each]:
+        shape = Shape(
+            7, query, events=300, users=150, width=4, slide=2, n=1000, more="capacity = 5"
+        )
         world = World(shape)
         most = 0
         for answer in world.answers():
             world.judge(answer)
             assert answer.status is Status.EXACT
             keeper: Any = world.evaluation.maintainer  # type: ignore[attr-defined]
-            held = [keeper.store.held, *(each.store.held for each in keeper.maintainers)]
+            parts = keeper.maintainers if isinstance(keeper, JoinedReplicas) else ()
+            held = [keeper.store.held, *(each.store.held for each in parts)]
             most = max(most, *held)
         assert most < 60, query
 
