@@ -10,7 +10,8 @@ from rspql.passes.check_growth import OF_RECORDS, check_growth, computed_in
 from rspql.passes.check_names import calls_own
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, evaluable
-from rspql.scope import certain, used_in, visible
+from rspql.passes.recognise_topk import LARGEST
+from rspql.scope import Names, certain, certain_in, used_in, visible
 from rspql.scoring import FunctionRegistry, check_expression
 
 _SEVERAL = "the pattern joins several records of a window"
@@ -141,22 +142,33 @@ def _subject_of(triple: ast.TriplePattern) -> ast.Term:
 def with_binds(expression: ast.Expression, group: ast.Group) -> ast.Expression:
     """Return an expression with names that a group's BINDs give to arithmetic written out.
 
-    A BIND computes with what the elements before it bind.
+    A BIND computes with what the elements before it bind. What would be too large stays as it is:
+    each name that is used twice doubles the size.
     """
     known: dict[str, ast.Expression] = {}
+    sizes: dict[str, int] = {}
+    sure: Names = {}
 
     def written(node: ast.Node) -> ast.Node:
         return known.get(node.name, node) if isinstance(node, ast.Variable) else node
 
-    for at, element in enumerate(group.elements):
-        if isinstance(element, ast.Assignment):
-            sure = certain(ast.Group(group.elements[:at]))
+    def size_of(node: ast.Node) -> int:
+        nodes = ast.walk(node)
+        return sum(
+            sizes.get(each.name, 1) if isinstance(each, ast.Variable) else 1 for each in nodes
+        )
+
+    for element in group.elements:
+        if isinstance(element, ast.Assignment) and size_of(element.expression) <= LARGEST:
             value = ast.rewritten(element.expression, written)
             problems: list[Diagnostic] = []
             check_expression(value, problems)
             if not problems and all(name in sure for name in used_in(value)):
                 known[element.variable.name] = value
-    return ast.rewritten(expression, written) if known else expression
+                sizes[element.variable.name] = size_of(value)
+        sure |= certain_in(element)
+    fits = bool(known) and size_of(expression) <= LARGEST
+    return ast.rewritten(expression, written) if fits else expression
 
 
 def check_bound(
