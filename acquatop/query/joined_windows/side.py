@@ -121,6 +121,7 @@ class WindowSide:
         assert isinstance(ranking, AggregateRanking | RetainedTopKN), "nothing is dropped"
         self._ranking = ranking
         ranking.resume(parts[_OPERATOR])
+        self._shown = None
 
     def snapshot_committed(self) -> None:
         """Note that the last snapshot is durable."""
