@@ -1,4 +1,4 @@
-"""Measure joins with remotes of every shape: incrementally, and window by window."""
+"""Measure joins with remotes and aggregates of every shape, and the same window by window."""
 
 from __future__ import annotations
 
@@ -56,6 +56,38 @@ items = 30
 """
 USERS = "WINDOW :w { ?post :user ?user ; :m ?m }"
 BOTH = "WINDOW :w { ?post :user ?user ; :city ?city ; :m ?m }"
+GROUPED = "(SUM(?m * ?m) AS ?score)"
+GROUPS = {
+    "sums of an expression": (USERS, f"?user {GROUPED}", "GROUP BY ?user"),
+    "distinct texts": (
+        BOTH,
+        "?city (COUNT(DISTINCT STRAFTER(STR(?user), '/user/')) AS ?score)",
+        "GROUP BY ?city",
+    ),
+    "groups by an expression": (
+        USERS,
+        f"?last {GROUPED}",
+        "GROUP BY (STRAFTER(STR(?user), '/user/') AS ?last)",
+    ),
+    "a whole window": (USERS, GROUPED, ""),
+    "groups of the join": (
+        f"{USERS} SERVICE :a {{ ?user :city ?city }}",
+        f"?city {GROUPED}",
+        "GROUP BY ?city",
+    ),
+    "groups of the join, three solutions a key": (
+        f"{USERS} SERVICE :three {{ ?user :f ?f }}",
+        f"?f {GROUPED}",
+        "GROUP BY ?f",
+    ),
+    "several keys, joined on one": (
+        f"{{ SELECT ?user ?city (SUM(?m * ?m) AS ?n) {{ {BOTH} }} GROUP BY ?user ?city }} "
+        "SERVICE :a { ?user :f ?f }",
+        "?user ?city (?n + ?f AS ?score)",
+        "",
+    ),
+}
+"""Queries that aggregate: what they match, select and group by."""
 SHAPES = {
     "one solution a key (one)": (USERS, "SERVICE :one { ?user :f ?f }", "?m + ?f"),
     "one solution a key (many)": (USERS, "SERVICE :a { ?user :f ?f }", "?m + ?f"),
@@ -83,9 +115,9 @@ SHAPES = {
     ),
 }
 QUERY = """PREFIX : <http://example.org/>
-SELECT ?post ({score} AS ?score)
+SELECT {select}
 FROM NAMED WINDOW :w ON :stream [RANGE {width}ms STEP {slide}ms]
-WHERE {{ {window} {services} }}
+WHERE {{ {where} }} {group}
 ORDER BY DESC(?score) LIMIT 10"""
 CITIES = 20
 
@@ -146,7 +178,7 @@ def main() -> None:
     console = Console(stderr=options.json)
     found = []
     for events in options.events:
-        for shape in SHAPES:
+        for shape in (*SHAPES, *GROUPS):
             if options.only is None or options.only in shape:
                 with console.status(f"{shape}, {events:,}"):
                     found.append(took(shape, events))
@@ -158,11 +190,13 @@ def main() -> None:
 
 def took(shape: str, events: int) -> Took:
     """Return what a shape takes in both ways, with windows of so many events."""
-    window, services, score = SHAPES[shape]
-    text = QUERY.format(
-        score=score, window=window, services=services, width=events, slide=events // 10
-    )
-    names = [name for name in ("one", "a", "b", "three") if f"SERVICE :{name} " in services]
+    if shape in GROUPS:
+        where, select, group = GROUPS[shape]
+    else:
+        window, services, score = SHAPES[shape]
+        where, select, group = f"{window} {services}", f"?post ({score} AS ?score)", ""
+    text = QUERY.format(where=where, select=select, group=group, width=events, slide=events // 10)
+    names = [name for name in ("one", "a", "b", "three") if f"SERVICE :{name} " in where]
     entries = (
         SERVICE.format(name=each, solutions="one" if each == "one" else "many") for each in names
     )

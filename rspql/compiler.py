@@ -101,6 +101,8 @@ def analyse(
             try:
                 _check_history(of_stream, ranking)
                 plan = plan_incremental(ranked, sources, ranking, windowed, functions, found)
+                if plan.roll_up is not None:
+                    ranking = replace(ranking, expression=plan.score.expression)
                 calls = ExactCalls(functions)
                 alike = filters_in_digits(normal, sources, functions, calls)
                 in_digits = plan_windowed(

@@ -115,6 +115,7 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
             for each in plan.computed
         ],
         "finish": None if plan.finish is None else _finish(plan.finish),
+        "groups": None if plan.roll_up is None else list(plan.roll_up.keys),
         "memory": _memory(plan, _window(plan.window)["open_at_once"], replica),
     }
 
@@ -133,12 +134,19 @@ def _finish(finish: Finish) -> Document:
 
 
 def _aggregate(aggregate: Aggregation) -> Document:
+    computed = {each.variable.name: expression_text(each.expression) for each in aggregate.derived}
     return {
         "keys": list(aggregate.keys),
         "columns": [
-            {"variable": each.variable, "function": each.function, "of": each.of}
+            {
+                "variable": each.variable,
+                "function": each.function,
+                "of": each.of,
+                "computed": each.of in computed,
+            }
             for each in aggregate.columns
         ],
+        "computed": computed,
         "identity": list(aggregate.identity),
     }
 
@@ -353,10 +361,15 @@ def _incremental(document: Document) -> _Branch:
     aggregate = document["windows"][0]["aggregate"]
     matched = "WINDOW" + (" aggregated per key" if aggregate else "")
     joined = " joined with SERVICE" if document["remotes"] else ""
-    if aggregate:
+    if document["groups"] is not None:
+        by = _variables(document["groups"])
         strategy = (
-            f"what each {_variables(aggregate['keys'])} adds up to is kept up to date as solutions "
-            "come and go"
+            f"what {_groups(aggregate)} adds up to is kept up to date, and added up "
+            f"{'by ' + by if by else 'as a whole'} at every close"
+        )
+    elif aggregate:
+        strategy = (
+            f"what {_groups(aggregate)} adds up to is kept up to date as solutions come and go"
         )
     elif document["finish"]:
         strategy = "the open windows' solutions are kept, and ranked at every close"
@@ -425,19 +438,35 @@ def _count_lines(window: Document) -> Iterator[_Branch]:
 
 def _aggregate_lines(aggregate: Document) -> Iterator[_Branch]:
     columns: list[_Branch] = [(_column_text(each), []) for each in aggregate["columns"]]
-    yield f"for each {_variables(aggregate['keys'])}", columns
+
+    def named(name: str) -> str:
+        return str(aggregate["computed"].get(name, f"?{name}"))
+
+    yield _group_text(aggregate), columns
     yield (
         (
-            f"a solution is one {_variables(aggregate['identity'])}: the same twice in a window "
-            "counts once"
+            f"a solution is one {', '.join(map(named, aggregate['identity']))}: the same twice in "
+            "a window counts once"
         ),
         [],
     )
 
 
+def _group_text(aggregate: Document) -> str:
+    if not aggregate["keys"]:
+        return "for the whole window"
+    computed = [
+        f", where ?{name} = {aggregate['computed'][name]}"
+        for name in aggregate["keys"]
+        if name in aggregate["computed"]
+    ]
+    return f"for each {_variables(aggregate['keys'])}{''.join(computed)}"
+
+
 def _column_text(column: Document) -> str:
-    of = "*" if column["of"] is None else f"?{column['of']}"
-    return f"?{column['variable']} = {column['function'].upper()}({of})"
+    of = "*" if column["of"] is None else column["of"]
+    is_name = column["of"] is not None and not column["computed"]
+    return f"?{column['variable']} = {column['function'].upper()}({'?' if is_name else ''}{of})"
 
 
 def _remote_lines(remote: Document) -> Iterator[_Branch]:
@@ -515,7 +544,7 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
     if aggregate:
         yield (
             (
-                f"memory: each {_variables(aggregate['keys'])}'s aggregates, and the identity of "
+                f"memory: the aggregates of {_groups(aggregate)}, and the identity of "
                 "every solution in a window"
             ),
             [],
@@ -545,6 +574,10 @@ def _certainty(document: Document) -> _Branch:
             [],
         ),
     ]
+
+
+def _groups(aggregate: Document) -> str:
+    return f"each {_variables(aggregate['keys'])}" if aggregate["keys"] else "the window"
 
 
 def _variables(names: list[str]) -> str:

@@ -69,13 +69,19 @@ class PlannedService:
 class AggregateColumn:
     """One aggregate: the variable of its result, the function in lower case, its stream variable.
 
-    ``of`` is None for ``count``, which counts solutions. The variable of ``sum``, ``avg``, ``min``
-    and ``max`` must be a number in every record; the stream's mapping ensures that.
+    ``of`` is None for a ``count`` of solutions; another ``count`` is of those with a value. The
+    variable of ``sum``, ``avg``, ``min`` and ``max`` must be a number wherever it is bound; the
+    stream's mapping ensures that.
     """
 
     variable: str
     function: str
     of: str | None
+
+
+def gap_of(variable: str) -> str:
+    """Return the name of the column that marks the solutions without a value of a variable."""
+    return f"no {variable}"
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,11 @@ class Aggregation:
     If it ``is_distinct``, ``identity`` has the keys and one variable alone, whose distinct values
     are aggregated: solutions that differ only in others are one.
 
+    Without a key all solutions are one group, which is there in an empty window, too. ``derived``
+    are computed of each solution: expressions that are aggregated or grouped by. The ``uncertain``
+    of what is aggregated may lack a value: a count passes over that, and any other aggregate is an
+    error then.
+
     A count is an xsd:integer. A sum, ``min`` and ``max`` have their variable's datatype. ``avg`` is
     an xsd:double for doubles and an xsd:decimal for integers.
     """
@@ -99,16 +110,28 @@ class Aggregation:
     identity: tuple[str, ...]
     more_keys: tuple[str, ...] = ()
     is_distinct: bool = False
+    derived: tuple[Assignment, ...] = ()
+    uncertain: tuple[str, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Variables by which solutions are grouped."""
-        return (self.key, *self.more_keys)
+        return (self.key, *self.more_keys) if self.key else ()
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns of numbers that are aggregated, each once: values, and marks of their gaps."""
+        of_values = (
+            each.of for each in self.columns if each.of is not None and each.function != "count"
+        )
+        return (*dict.fromkeys(of_values), *map(gap_of, self.uncertain))
 
     def __repr__(self) -> str:
         """Return the text that keys of state directories contain: it must not change."""
         more = f", more_keys={self.more_keys!r}" if self.more_keys else ""
         more += ", is_distinct=True" if self.is_distinct else ""
+        more += f", derived={self.derived!r}" if self.derived else ""
+        more += f", uncertain={self.uncertain!r}" if self.uncertain else ""
         return (
             f"Aggregate(key={self.key!r}, columns={self.columns!r}, "
             f"identity={self.identity!r}{more})"
@@ -311,6 +334,16 @@ class WindowPart:
 
 
 @dataclass(frozen=True)
+class RollUp:
+    """Groups of a join: what is aggregated per key of the stream is added up by these ``keys``.
+
+    They are keys of the stream or variables of the remotes. Without any, all is one group.
+    """
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class TopKPlan:
     """Plan of a continuous top-k query: WINDOW ⋈ SERVICE, EXTEND with the score, ORDER, LIMIT.
 
@@ -326,9 +359,10 @@ class TopKPlan:
     than a star, ``stream_group`` is all of it, and ``stream_pattern`` has the triple patterns in
     it. It is about one subject, unless it ``is_linked``: then each solution comes from records that
     are linked. With a ``join`` the ``service`` stands for several, or for what is computed beside
-    one. A ``form`` is what an answer makes of the rows. If several windows are joined, each has one
-    of the ``parts``; then the ``window`` is the first of theirs, and filters and aggregates are the
-    parts'.
+    one. With a ``roll_up`` the rows of the ``aggregate`` are added up, once joined, and the score
+    is of what they add up to. A ``form`` is what an answer makes of the rows. If several windows
+    are joined, each has one of the ``parts``; then the ``window`` is the first of theirs, and
+    filters and aggregates are the parts'.
     """
 
     name: str | None
@@ -353,6 +387,7 @@ class TopKPlan:
     form: Construct | Ask | None = None
     parts: tuple[WindowPart, ...] = ()
     is_linked: bool = False
+    roll_up: RollUp | None = None
 
 
 Plan = TopKPlan | WindowedPlan

@@ -1,4 +1,4 @@
-"""Conditions on values of any type, in the SPARQL that an engine without own functions decides."""
+"""Expressions on values of any type, in the SPARQL that an engine without own functions decides."""
 
 from __future__ import annotations
 
@@ -14,10 +14,21 @@ def term_condition(condition: ast.Expression, functions: FunctionRegistry) -> as
     None if that is not all that it needs: it has no variable, calls a function that SPARQL lacks,
     depends on when it is decided, or matches patterns.
     """
-    plain = ast.rewritten(condition, expander(functions))
+    plain = _plain(condition, functions)
+    return None if plain is None else with_ordered_nan(plain, keeps_only_true=True)
+
+
+def term_value(expression: ast.Expression, functions: FunctionRegistry) -> ast.Expression | None:
+    """Return an expression as a SPARQL engine computes it; None as for a condition."""
+    plain = _plain(expression, functions)
+    return None if plain is None else with_ordered_nan(plain)
+
+
+def _plain(expression: ast.Expression, functions: FunctionRegistry) -> ast.Expression | None:
+    plain = ast.rewritten(expression, expander(functions))
     if not variables_in(plain) or calls_own(plain) or any(map(_needs_more, ast.walk(plain))):
         return None
-    return with_ordered_nan(plain, keeps_only_true=True)
+    return plain
 
 
 def _needs_more(node: ast.Node) -> bool:

@@ -163,6 +163,7 @@ def test_the_sparql_engine_stays_with_what_evaluates_windows_or_reads_and_writes
     assert {each for each in users if not each.startswith("acquatop/query/sparql/")} == {
         "acquatop/answer/sinks/turtle.py",
         "acquatop/catalog/graphs.py",
+        "acquatop/ingest/computed_terms.py",
         "acquatop/ingest/record_graphs.py",
         "acquatop/ingest/rows_as_graph.py",
         "acquatop/ingest/solutions_table.py",

@@ -44,7 +44,7 @@ def terms_of_key(names: Sequence[str], key: str) -> Mapping[str, str]:
     >>> terms_of_key(["x", "y"], '"a"\n<urn:b>')
     {'x': '"a"', 'y': '<urn:b>'}
     """
-    return dict(zip(names, terms_in(key), strict=True))
+    return dict(zip(names, terms_in(key) if names else (), strict=True))
 
 
 def column_of_keys(names: Sequence[str], keys: pa.Array, name: str) -> pa.Array:

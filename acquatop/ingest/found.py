@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.composite_keys import joined_keys
+from acquatop.ingest.gaps import marks_of, without_gaps
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.scoring import BoolArray
 from acquatop.ingest.stream_filter import numbers_of
@@ -63,7 +64,8 @@ class Found:
         """Text by which each solution is known: its subject, or all its terms."""
         if self._matcher.identified_by_subject:
             return self.subjects
-        return pc.binary_join_element_wise(*map(self.terms, self._matcher.identity()), " ")
+        terms = (pc.fill_null(self.terms(name), "") for name in self._matcher.identity())
+        return pc.binary_join_element_wise(*terms, " ")
 
     def identities_at(self, at: IntArray) -> AnyArray:
         """Return the identities at some positions; only these are made."""
@@ -78,9 +80,11 @@ class Found:
     def keys(self) -> pa.DictionaryArray:
         """Join or grouping key of each record, as terms: each distinct term is made once."""
         names = self._matcher.keys
+        if not names and self._matcher.aggregates:
+            return pa.array([""] * len(self), pa.string()).dictionary_encode()
         if not names:
             return distinct(subjects_of(self._records))
-        columns = [self._matcher.coded_terms(name, self._records) for name in names]
+        columns = [self._coded_terms(name) for name in names]
         return columns[0] if len(columns) == 1 else joined_keys(columns)
 
     @property
@@ -98,8 +102,21 @@ class Found:
         return Found(self._matcher, self._records.take(pa.array(at)), self.gone[at])
 
     def terms(self, variable: str) -> pa.Array:
-        """Return the values of a variable as terms; null if it is unbound."""
-        return self._matcher.terms(variable, self._records)
+        """Return the values of a variable as terms; null or ``""`` if it is unbound."""
+        derived = self._matcher.derived.get(variable)
+        if derived is None:
+            return self._matcher.terms(variable, self._records)
+        return self.made(
+            ("terms", variable), lambda: derived.terms(len(self), self._values, self.terms)
+        )
+
+    def _coded_terms(self, variable: str) -> pa.DictionaryArray:
+        if variable in self._matcher.derived:
+            return distinct(self.terms(variable))
+        return self._matcher.coded_terms(variable, self._records)
+
+    def _values(self, variable: str) -> pa.Array:
+        return self._matcher.values(variable, self._records)
 
     def numbers(self, variable: str) -> FloatArray:
         """Return the values of a variable as numbers; NaN if a value is not a number."""
@@ -109,13 +126,33 @@ class Found:
         """Return the values of a variable that aggregates add up: integers with all their digits.
 
         Doubles are as :meth:`numbers` returns them. A missing integer is zero: a record without one
-        does not match.
+        does not match, or what marks its gaps says so (:mod:`acquatop.ingest.gaps`).
         """
-        values = self._matcher.values(variable, self._records)
-        if not pa.types.is_integer(values.type):
-            return self.numbers(variable)
-        known = pc.fill_null(values, 0) if values.null_count else values
-        return np.asarray(known.to_numpy(), dtype=np.int64)
+        return self.made(("addends", variable), lambda: self._addends(variable))
+
+    def _addends(self, variable: str) -> AnyArray:
+        of = self._matcher.gaps.get(variable)
+        if of is not None:
+            return marks_of(self._bound(of))
+        values = self._bound(variable)
+        if pa.types.is_integer(values.type):
+            known = pc.fill_null(values, 0) if values.null_count else values
+            return np.asarray(known.to_numpy(), dtype=np.int64)
+        if variable in self._matcher.gaps.values():
+            return without_gaps(values)
+        return self.numbers(variable)
+
+    def _bound(self, variable: str) -> pa.Array:
+        """Return the numbers of a variable, or its terms if these need not be numbers."""
+        derived = self._matcher.derived.get(variable)
+        if derived is not None and derived.kind is not None:
+            return self.made(
+                ("derived", variable), lambda: derived.numbers(len(self), self._values, self.terms)
+            )
+        if self._matcher.number_kind(variable) is not None:
+            return self._values(variable)
+        terms = plain(self.terms(variable))
+        return pc.if_else(pc.equal(terms, ""), None, terms)
 
     def _numbers(self, variable: str) -> FloatArray:
         if self._matcher.is_subject(variable):

@@ -63,7 +63,9 @@ class GraphMatcher(Matcher):
         """Variables that the engine binds, those of solutions first."""
         self._is_replaced = arrivals == "latest" and not self.combines
         """True if a newer solution of a subject replaces the one before."""
-        self.retracts = any(isinstance(node, _RETRACT) for node in ast.walk(self._group))
+        self.retracts = self._arrivals != "distinct" and any(
+            isinstance(node, _RETRACT) for node in ast.walk(self._group)
+        )
         """True if what is said later may take a solution away."""
 
     @property
@@ -98,7 +100,7 @@ class GraphMatcher(Matcher):
         for key in self.keys:
             if what := self._uncomparable(key):
                 yield f"?{key} is {what}: equal values may differ as terms"
-        for name in self._numbers:
+        for name in () if self.aggregates else self._numbers:
             is_double = self.datatype(name) == XSD_DOUBLE
             if is_double and name not in self._certain and name in self._chosen:
                 yield f"?{name} is a double that may be unbound, which a score cannot tell"
@@ -224,6 +226,13 @@ class GraphMatcher(Matcher):
     def _is_numeric(self, condition: ast.Expression) -> bool:
         names = variables_in(condition)
         return all(name in self._certain for name in names) and super()._is_numeric(condition)
+
+    def _numeric_datatypes(self, expression: ast.Expression) -> dict[str, str | None]:
+        # A double that is unbound could not be told from NaN.
+        return {
+            name: None if datatype == XSD_DOUBLE and name not in self._certain else datatype
+            for name, datatype in super()._numeric_datatypes(expression).items()
+        }
 
     # The engine -----------------------------------------------------------------------------------
 

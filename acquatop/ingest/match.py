@@ -59,7 +59,7 @@ class Matcher(RecordPattern):
             {
                 TIME: pa.array(found.times),
                 IDENTITY: identity,
-                KEY: identity if not self.keys else found.key_terms,
+                KEY: found.key_terms if self.keys or self.aggregates else identity,
                 GONE: found.gone,
                 **{
                     term_column(name): term
@@ -140,7 +140,9 @@ class Matcher(RecordPattern):
         return plain(self.values(variable, records))
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_made": None}
+        # Nor can what is derived; it is made again when it is needed.
+        kept = {name: each for name, each in self.__dict__.items() if name != "derived"}
+        return {**kept, "_made": None}
 
     def _readable(self, records: pa.RecordBatch) -> pa.BooleanArray:
         """Return a mask of the good records with the pattern's subject."""
@@ -213,9 +215,11 @@ class Matcher(RecordPattern):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the records' columns from which solutions are made."""
+        # What is derived is computed of the variables.
+        numbers = () if self.aggregates else (*self._numbers, *self.keys)
         names = [
             self._column(self._triple(name))
-            for name in (*self._variables, *self._numbers, *self.keys)
+            for name in (*self._variables, *numbers)
             if not self.is_subject(name)
         ]
         return tuple(dict.fromkeys((TIME, SUBJECT, *names)))

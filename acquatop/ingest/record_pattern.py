@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
 import pyarrow as pa
 
+from acquatop.ingest.derived import Derived, NumberKind, derived_of
 from connectors.contract import RecordDecoder
 from connectors.lexical import INTEGERS
 from connectors.mapping import DATATYPES, XSD_DOUBLE, Property, TermProperty
 from connectors.objects import named
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
-from rspql.plan import AggregateColumn, Aggregation, Score, TopKPlan
+from rspql.plan import AggregateColumn, Aggregation, Score, TopKPlan, gap_of
+from rspql.printer import expression_text
 from rspql.scoring import check_condition, variables_in
 from rspql.term_conditions import term_condition
 
@@ -30,9 +35,11 @@ class RecordPattern:
         self._aggregate = plan.aggregate
         self.keys = plan.aggregate.keys if plan.aggregate else plan.join_variables
         self._variables = plan.stream_variables
-        self._numbers = (
-            _aggregated(plan.aggregate) if plan.aggregate else plan.score.stream_variables
-        )
+        self.aggregates = plan.aggregate is not None
+        uncertain = plan.aggregate.uncertain if plan.aggregate else ()
+        self.gaps = {gap_of(name): name for name in uncertain}
+        """Columns that mark solutions without a value, each with its variable."""
+        self._numbers = plan.aggregate.numbers if plan.aggregate else plan.score.stream_variables
         self._pattern = plan.stream_pattern
         # Values that are only compared may be text; values in arithmetic must be numbers.
         self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
@@ -80,17 +87,65 @@ class RecordPattern:
     def has_numbers(self) -> bool:
         """True if the values in the score or the aggregates, and those in filters, are numbers."""
         filtered = (name for each in self._conditions for name in variables_in(each))
-        return all(map(self._is_number, (*self._numbers, *filtered)))
+        computed = (name for name in self._numbers if name not in self.gaps)
+        return all(
+            self._is_number(name) if name not in self.derived else self.number_kind(name)
+            for name in (*computed, *filtered)
+        )
+
+    @cached_property
+    def derived(self) -> Mapping[str, Derived]:
+        """Computations of values of each solution, by variable, as far as there are any."""
+        each = self._aggregate.derived if self._aggregate else ()
+        made = {
+            one.variable.name: derived_of(
+                one.expression, self._numeric_datatypes(one.expression), self._functions
+            )
+            for one in each
+        }
+        return {name: one for name, one in made.items() if one is not None}
+
+    def _numeric_datatypes(self, expression: ast.Expression) -> dict[str, str | None]:
+        return {
+            name: self._counted_datatype(name) if self._is_counted(name) else None
+            for name in variables_in(expression)
+        }
+
+    def number_kind(self, variable: str) -> NumberKind | None:
+        """Return the kind of a variable's numbers; None if they are not computed with."""
+        if variable in self.derived:
+            return self.derived[variable].kind
+        datatype = self._counted_datatype(variable) if self._is_counted(variable) else None
+        return None if datatype is None else NumberKind(datatype)
 
     def _check_aggregated(self, aggregate: Aggregation, found: list[Diagnostic]) -> None:
         if aggregate.is_distinct and self._arrivals == "latest":
             message = "distinct values are not kept up to date if a subject's latest arrival counts"
             found.append(Diagnostic("unsupported", message, self._pattern[0].span))
+        refused = [*self._not_derived(aggregate), *self._not_aggregated(aggregate)]
+        found += [Diagnostic("unsupported", each, self._pattern[0].span) for each in refused]
+
+    def _not_derived(self, aggregate: Aggregation) -> Iterator[str]:
+        """Yield what keeps expressions from being computed of each solution."""
+        for each in aggregate.derived:
+            name = each.variable.name
+            if name not in self.derived:
+                yield f"{expression_text(each.expression)} is not computed of each solution"
+            elif name in self._compared() and self.number_kind(name) == NumberKind(XSD_DOUBLE):
+                yield f"{name}, which tells apart, is a double: equal values may differ as terms"
+
+    def _not_aggregated(self, aggregate: Aggregation) -> Iterator[str]:
         for column in aggregate.columns:
+            if column.of is None or column.function == "count" or self.number_kind(column.of):
+                continue
             function = column.function.upper()
-            if column.of is not None and not self._is_counted(column.of):
-                message = self._not_counted(function, column.of)
-                found.append(Diagnostic("unsupported", message, self._pattern[0].span))
+            if column.of in {each.variable.name for each in aggregate.derived}:
+                yield (
+                    f"{function}({column.of}) needs integers, doubles, or decimals of a known "
+                    "number of digits, of one datatype in all records"
+                )
+            else:
+                yield self._not_counted(function, column.of)
 
     def _check_score(self, found: list[Diagnostic]) -> None:
         for name in self._numbers:
@@ -174,9 +229,10 @@ class RecordPattern:
         return {name: datatype for name, datatype in found.items() if datatype is not None}
 
     def _aggregated_datatype(self, column: AggregateColumn) -> str | None:
-        if column.of is None:
+        if column.of is None or column.function == "count":
             return ast.XSD + "integer"
-        datatype = self._counted_datatype(column.of)
+        kind = self.number_kind(column.of)
+        datatype = None if kind is None else kind.datatype
         is_quotient = column.function == "avg" and datatype != XSD_DOUBLE
         return ast.XSD + "decimal" if is_quotient else datatype
 
@@ -227,7 +283,9 @@ class RecordPattern:
         )
         is_distinct = self._aggregate is not None and self._aggregate.is_distinct
         more = self.keys[1:], self.identity() if is_distinct else None
-        return repr((self._mapping, *parts, *(more if any(more) else ())))
+        derived = self._aggregate.derived if self._aggregate else ()
+        extra = (*(more if any(more) else ()), *((derived,) if derived else ()))
+        return repr((self._mapping, *parts, *extra))
 
     def identity(self) -> tuple[str, ...]:
         """Return the variables whose terms identify a solution, if all arrivals count."""
@@ -249,11 +307,6 @@ class RecordPattern:
     def arrivals(self) -> str:
         """Effect of a newer arrival of a subject on an older one, as named in catalogs."""
         return self._arrivals
-
-
-def _aggregated(aggregate: Aggregation) -> tuple[str, ...]:
-    """Return the variables whose numbers are aggregated, each once."""
-    return tuple(dict.fromkeys(column.of for column in aggregate.columns if column.of is not None))
 
 
 def may_differ(about: Property) -> bool:

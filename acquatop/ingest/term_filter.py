@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 
+from acquatop.ingest.different_rows import different_rows
 from acquatop.ingest.rows_as_graph import rows_as_graph, rows_selected, values_text
 from acquatop.ingest.scoring import BoolArray
-from acquatop.topk.contract import IntArray
 from connectors.coded import distinct, plain
 from rspql import ast
 from rspql.printer import base_text, expression_text
@@ -34,20 +34,10 @@ class TermFilter:
     def holds(self, values: Mapping[str, pa.Array]) -> BoolArray:
         """Return a mask of the rows of terms for which the condition holds."""
         columns = [distinct(values[name]) for name in self.variables]
-        rows, which = _different([np.asarray(each.indices.to_numpy()) for each in columns])
+        rows, which = different_rows([np.asarray(each.indices.to_numpy()) for each in columns])
         terms = [plain(each.take(pa.array(rows))) for each in columns]
         held = np.zeros(len(rows), dtype=np.bool_)
         for start in range(0, len(rows), _MOST):
             graph = rows_as_graph([each.slice(start, _MOST) for each in terms])
             held[start + rows_selected(graph, self._pattern, self._base)] = True
         return held[which]
-
-
-def _different(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Return the first row of each different tuple of codes, and each row's index among these."""
-    tuples = columns[0]
-    for codes in columns[1:]:
-        _, tuples = np.unique(tuples, return_inverse=True)
-        tuples = tuples * (1 + int(codes.max(initial=0))) + codes
-    _, firsts, which = np.unique(tuples, return_index=True, return_inverse=True)
-    return firsts, which

@@ -146,7 +146,7 @@ def _known(bound: BoundQuery) -> Iterator[tuple[str, str]]:
             yield name, datatype
     for column in () if aggregate is None else aggregate.columns:
         datatype = None if column.of is None else matcher.datatype(column.of)
-        if column.of is None:
+        if column.of is None or column.function == "count":
             yield column.variable, ast.XSD + "integer"
         elif column.function in ("min", "max") and datatype is not None:
             yield column.variable, datatype

@@ -48,6 +48,10 @@ def check_refresh(
     if plan.aggregate is None or stream.keys != "executors" or plan.service is None:
         return
     policy_hint = "set an AT- policy without refill for the service"
+    if plan.roll_up is not None:
+        message = 'the stream has keys = "executors", where groups of a join cannot be had'
+        hint = 'set keys = "driver" for the stream'
+        found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
     for is_asked, what, hint in (
         (service.refresh.refill, "refill = true", policy_hint),
         (policy.startswith("WSJ-"), f'"{policy}"', policy_hint),

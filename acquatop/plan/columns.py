@@ -44,9 +44,10 @@ def _types(bound: BoundQuery) -> dict[str, str]:
 
 def _aggregated(function: str, of: str | None, matcher: Matcher) -> str | None:
     """Return the type of an aggregate; sums of integers may be larger than any type."""
-    if of is None:
+    if of is None or function == "count":
         return "bigint"
-    type_ = _TYPES.get(matcher.datatype(of) or "")
+    kind = matcher.number_kind(of)
+    type_ = None if kind is None else _TYPES.get(kind.datatype)
     return type_ if type_ == "double" or function in ("min", "max") else None
 
 

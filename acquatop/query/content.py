@@ -15,7 +15,7 @@ from acquatop.ingest.reduce.pane_pruning import PanePruning, PrunableTable
 from acquatop.ingest.reduce.solutions import Solutions, left_out_of, solutions_in
 from acquatop.plan.bound import BoundQuery
 from acquatop.query.combined import combined_of
-from acquatop.query.ranking import TopKOperator
+from acquatop.query.ranking import ChangingRanking
 from acquatop.topk.contract import IntArray
 from connectors.mapping import TIME
 
@@ -27,7 +27,7 @@ _THINNED_FROM = 4_096
 class Content(Protocol):
     """Records in, a ranking for each member out."""
 
-    def enrol(self, bound: BoundQuery) -> TopKOperator:
+    def enrol(self, bound: BoundQuery) -> ChangingRanking:
         """Return the ranking of one more member."""
 
     def leave(self, name: str) -> None:
@@ -117,7 +117,7 @@ class Buffered:
         self._combined = combined_of(bound)
         self._room = _THINNED_FROM
 
-    def enrol(self, bound: BoundQuery) -> TopKOperator:
+    def enrol(self, bound: BoundQuery) -> ChangingRanking:
         """Return the ranking of one more member."""
         plan = bound.plan
         self._requests[bound.name] = PaneRequest(plan.score, plan.k + plan.offset)

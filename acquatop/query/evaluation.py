@@ -20,7 +20,7 @@ from acquatop.query.contents import content_of
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.joined_remote import remote_of
 from acquatop.query.member import Member
-from acquatop.query.ranking import TopKOperator
+from acquatop.query.ranking import ChangingRanking
 from acquatop.query.schedule.one_window import OneWindow
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.replica_refresh import RankingNeeds
@@ -57,7 +57,7 @@ class TopKEvaluation:
     ) -> None:
         self.slide_ms = bound.windows.slide_ms
         self.maintainer = maintainer
-        self.members: dict[str, Member[TopKOperator]] = {}
+        self.members: dict[str, Member[ChangingRanking]] = {}
         self._windows = bound.windows
         self._clock = clock
         self._wall_clock = wall_clock
@@ -90,7 +90,7 @@ class TopKEvaluation:
             self._enrol(bound, None).resume(part)
         return part is not None
 
-    def _enrol(self, bound: BoundQuery, since: int | None) -> Member[TopKOperator]:
+    def _enrol(self, bound: BoundQuery, since: int | None) -> Member[ChangingRanking]:
         ranking = self._content.enrol(bound)
         if since is not None:
             ranking.close_before(since)
@@ -200,7 +200,7 @@ class TopKEvaluation:
                 yield member.answer(closed, counted, refreshed)
 
     def _refresh(
-        self, window: int, closes_ms: int, rankings: Sequence[TopKOperator], longest_wait: float
+        self, window: int, closes_ms: int, rankings: Sequence[ChangingRanking], longest_wait: float
     ) -> Refreshed:
         """Refresh the keys that the rankings of a window want."""
         refresh = self._remote.refresh

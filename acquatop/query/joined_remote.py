@@ -7,8 +7,10 @@ from typing import Protocol
 import numpy as np
 
 from acquatop.plan.bound import BoundQuery
-from acquatop.query.ranking import TopKOperator
+from acquatop.query.aggregates.rolled_up import RolledUpRanking
+from acquatop.query.ranking import ChangingRanking, TopKOperator
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts, ReplicaFacts
+from acquatop.query.rolled_up_facts import RolledUpFacts
 from acquatop.refresh.join_refresh import JoinedReplicas, JoinRefresh
 from acquatop.refresh.replica_refresh import NoRefresh, ReplicaRefresh, WindowRefresh
 from replica.clocks import Clock
@@ -33,7 +35,7 @@ class JoinedRemote(Protocol):
     def keys(self) -> int:
         """Number of keys in the replica."""
 
-    def facts(self, ranking: TopKOperator, offset: int) -> RemoteFacts:
+    def facts(self, ranking: ChangingRanking, offset: int) -> RemoteFacts:
         """Return the facts that answers of one ranking state."""
 
     def renew_lookups(self) -> None:
@@ -52,7 +54,7 @@ class NoRemote:
     def __init__(self) -> None:
         self.refresh = NoRefresh()
 
-    def facts(self, ranking: TopKOperator, offset: int) -> RemoteFacts:
+    def facts(self, ranking: ChangingRanking, offset: int) -> RemoteFacts:
         """Return the facts of a query without a remote."""
         return NoRemoteFacts()
 
@@ -84,8 +86,11 @@ class ReplicaRemote:
         """Number of keys in the replica."""
         return len(self.store)
 
-    def facts(self, ranking: TopKOperator, offset: int) -> RemoteFacts:
+    def facts(self, ranking: ChangingRanking, offset: int) -> RemoteFacts:
         """Return the facts that answers of one ranking state."""
+        if isinstance(ranking, RolledUpRanking):
+            return RolledUpFacts(ranking, self._maintainer, self._lookups)
+        assert isinstance(ranking, TopKOperator), "others join one by one"
         return ReplicaFacts(ranking, self._maintainer, self._lookups, offset, expects=self._expects)
 
     def renew_lookups(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sized
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from acquatop.answer.expected_quality import ContentSample
 from acquatop.ingest.scoring import ReplicaScoring
@@ -43,7 +43,7 @@ class Ranked(Protocol):
         """Restore a snapshot."""
 
 
-class TopKOperator(Ranked, Protocol):
+class ChangingRanking(Ranked, Protocol):
     """Ranking that takes in changes. Windows are integers that grow."""
 
     @property
@@ -73,6 +73,14 @@ class TopKOperator(Ranked, Protocol):
         Admit those that have a score now.
         """
 
+    def close_before(self, window: int) -> None:
+        """Release data that lies only in earlier windows."""
+
+
+@runtime_checkable
+class TopKOperator(ChangingRanking, Protocol):
+    """Ranking of solutions, or of keys, that are joined one by one."""
+
     def merits_in(self, rows: Rows, runs: Runs) -> FloatArray:
         """Return the merits of all that some of the best join, given their places."""
 
@@ -84,6 +92,3 @@ class TopKOperator(Ranked, Protocol):
 
     def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
         """Return True if a solution whose key was not fetched just now could reach the bar."""
-
-    def close_before(self, window: int) -> None:
-        """Release data that lies only in earlier windows."""

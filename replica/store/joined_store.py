@@ -40,6 +40,10 @@ class JoinedStore(KeyedStore):
         """Return the N-Triples terms of some places' values, None if there is none."""
 
     @abstractmethod
+    def distinct_terms(self, variable: str, places: IntArray) -> tuple[IntArray, list[str | None]]:
+        """Return for each of some places the number of its term, and the terms, each once."""
+
+    @abstractmethod
     def mean(self, variable: str) -> float:
         """Return the mean of a variable's known numbers, NaN if there are none."""
 

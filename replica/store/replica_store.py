@@ -100,6 +100,10 @@ class ReplicaStore(JoinedStore):
         """Return the N-Triples terms of some rows' values, None if there is none."""
         return self._terms[variable].terms(places)
 
+    def distinct_terms(self, variable: str, places: IntArray) -> tuple[IntArray, list[str | None]]:
+        """Return for each of some rows the number of its term, and the terms, each once."""
+        return self._terms[variable].distinct_terms(places)
+
     def columns(self) -> tuple[list[TermColumn], BoolArray]:
         """Return the variables' columns by row, and which rows are present; do not change them."""
         return list(self._terms.values()), self._present

@@ -73,6 +73,10 @@ class RunStore(SolutionStore, JoinedStore):
         """Return the N-Triples terms of some places' values, None if there is none."""
         return self._runs.column(variable).terms(places)
 
+    def distinct_terms(self, variable: str, places: IntArray) -> tuple[IntArray, list[str | None]]:
+        """Return for each of some places the number of its term, and the terms, each once."""
+        return self._runs.column(variable).distinct_terms(places)
+
     def mean(self, variable: str) -> float:
         """Return the mean of a variable's known numbers, NaN if there are none."""
         if variable not in self._means:

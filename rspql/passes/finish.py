@@ -7,7 +7,7 @@ from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, evaluable
 from rspql.passes.read_stream import StreamPart
 from rspql.passes.recognise_topk import Ranking
-from rspql.plan import Finish
+from rspql.plan import Finish, RollUp
 from rspql.scope import Names, selected
 from rspql.scoring import FunctionRegistry
 
@@ -18,6 +18,7 @@ def finish(
     part: StreamPart,
     remote: Names,
     functions: FunctionRegistry,
+    roll_up: RollUp | None = None,
 ) -> Finish | None:
     """Return what is left to do with the best solutions by the score; None if nothing is.
 
@@ -28,7 +29,7 @@ def finish(
         _check_key(key)
     keys = tuple(evaluable(key, functions) for key in ranking.more_keys)
     is_distinct = query.form.duplicates == "DISTINCT" and not _determines(
-        selected(query), part, remote
+        selected(query), part, remote, roll_up
     )
     cut = query.cut or ast.LimitScope()
     made = Finish(keys, is_distinct, tuple(each.name for each in cut.per), cut.with_ties)
@@ -44,8 +45,10 @@ def _check_key(key: ast.OrderCondition) -> None:
             raise NotIncremental(f"it orders by {name}, which is another each time", node)
 
 
-def _determines(names: Names, part: StreamPart, remote: Names) -> bool:
+def _determines(names: Names, part: StreamPart, remote: Names, roll_up: RollUp | None) -> bool:
     """Return True if no two solutions are equal in some variables."""
+    if roll_up is not None:
+        return all(name in names for name in roll_up.keys)
     aggregate = part.aggregate
     bound = part.bound if aggregate is None else dict.fromkeys(aggregate.keys)
     return all(name in names for name in (*bound, *remote))

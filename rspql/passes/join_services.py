@@ -57,18 +57,22 @@ def join_services(
     is_numeric: IsNumeric,
     past: Mapping[ast.ServicePattern, tuple[PastValue, ...]],
     records: Collection[str],
+    *,
+    keys: tuple[str, ...] | None = None,
+    needed: tuple[str, ...] = (),
 ) -> JoinedServices:
     """Return a query with the remotes' side in one SERVICE pattern.
 
     ``windows`` are the stream's parts of the query, ``stream`` the variables that they bind.
     ``past`` are the past values that replicas bind, by the SERVICE pattern; ``records`` are
-    services without SPARQL. Raises :class:`NotIncremental` if the rest has patterns that no remote
-    answers by keys.
+    services without SPARQL. If the one part groups by ``keys``, the join is of these. What binds a
+    ``needed`` variable is joined here, too. Raises :class:`NotIncremental` if the rest has patterns
+    that no remote answers by keys.
     """
     assert query.where is not None
     _check_order(query.where.elements, windows)
     ranking = _in_order_of_terms(ranking, stream)
-    splitter = _Splitter(query, ranking, stream, is_numeric)
+    splitter = _Splitter(query, ranking, stream, is_numeric, needed)
     for each in query.where.elements:
         if each not in windows:
             splitter.take(each)
@@ -76,6 +80,10 @@ def join_services(
     inside = ast.Group((*splitter.inside, *pulled))
     _check_inside(inside, functions)
     inputs = tuple(name for name in stream if name in used_in(inside))
+    if keys is not None:
+        if any(name not in keys for name in inputs):
+            raise NotIncremental("what it joins depends on more than what it groups by", windows[0])
+        inputs = keys
     services = find_keys(inside, inputs, records)
     group = ast.rewritten(inside, expander(functions))
     group = ast.rewritten(group, _ordered, opaque=lambda each: isinstance(each, ast.ServicePattern))
@@ -139,7 +147,12 @@ class _Splitter:
     """Splitter of what stands beside the WINDOW: joined here per tuple, or computed on columns."""
 
     def __init__(
-        self, query: ast.Query, ranking: Ranking, stream: Names, is_numeric: IsNumeric
+        self,
+        query: ast.Query,
+        ranking: Ranking,
+        stream: Names,
+        is_numeric: IsNumeric,
+        needed: Sequence[str],
     ) -> None:
         self.inside: list[ast.Pattern] = []
         self.outside: list[ast.Pattern] = []
@@ -147,7 +160,7 @@ class _Splitter:
         self._stream = stream
         self._is_numeric = is_numeric
         self._last = last_binds(query)
-        self._shown = {name for name in selected(query) if name != ranking.variable}
+        self._shown = {*needed, *(name for name in selected(query) if name != ranking.variable)}
 
     def take(self, element: ast.Pattern) -> None:
         """Put an element to its side."""

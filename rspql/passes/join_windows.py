@@ -47,9 +47,18 @@ def read_windows(elements: Sequence[ast.WindowPattern | ast.SubSelect]) -> Strea
     parts = tuple(map(read_stream, elements))
     if len(parts) == 1:
         return parts[0]
+    for part, element in zip(parts, elements, strict=True):
+        _check_aggregate(part, element)
     ordered = _in_joining_order(parts, elements)
     pattern = tuple(triple for part in ordered for triple in part.pattern)
     return JoinedParts(ordered[0].window, pattern, (), parts=ordered)
+
+
+def _check_aggregate(part: StreamPart, element: ast.Pattern) -> None:
+    """Raise if what is joined of a window may be unbound, or is there without a solution."""
+    made = part.aggregate
+    if made is not None and (made.derived or made.uncertain or not made.keys):
+        raise NotIncremental("what a joined window aggregates may be unbound", element)
 
 
 def _in_joining_order(

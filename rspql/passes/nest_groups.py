@@ -9,7 +9,7 @@ from dataclasses import replace
 from rspql import ast
 
 
-def nest_groups(query: ast.Query) -> ast.Query:
+def nest_groups(query: ast.Query, *, joined: bool = False) -> ast.Query:
     """Return an equivalent normalised query in which a sub-query makes the groups.
 
     The query::
@@ -21,11 +21,12 @@ def nest_groups(query: ast.Query) -> ast.Query:
         SELECT ?x (?count + 1 AS ?n)
         { { SELECT ?x (COUNT(*) AS ?count) … GROUP BY ?x } } ORDER BY ?n LIMIT 3
 
-    Only top-k queries over windows alone change. Queries with a SERVICE, and all others, stay as
-    they are.
+    Only top-k queries over windows alone change, or, if it is ``joined``, those with a SERVICE. All
+    others stay as they are.
     """
-    if not _is_topk_of_groups(query):
+    if not _is_topk_of_groups(query, joined):
         return query
+    query = _with_named_keys(query)
     assert isinstance(query.form, ast.Select)
     columns = _columns(query)
     variables = {column.expression: column.variable for column in reversed(columns)}
@@ -33,7 +34,7 @@ def nest_groups(query: ast.Query) -> ast.Query:
     def change(node: ast.Node) -> ast.Node:
         return replace(variables[node], span=node.span) if isinstance(node, ast.Aggregate) else node
 
-    keys = (_named(key) for key in query.group_by if _has_name(key))
+    keys = map(_named, query.group_by)
     form = ast.Select((*keys, *columns), span=query.form.span)
     sub = ast.Query(
         form, query.where, group_by=query.group_by, having=query.having, span=query.span
@@ -76,7 +77,20 @@ def _columns(query: ast.Query) -> list[ast.Assignment]:
     return columns
 
 
-def _is_topk_of_groups(query: ast.Query) -> bool:
+def _with_named_keys(query: ast.Query) -> ast.Query:
+    """Return a query that gives a name to each expression that it groups by."""
+    taken = {node.name for node in ast.walk(query) if isinstance(node, ast.Variable)}
+    names = (name for number in itertools.count(1) if (name := f"key{number}") not in taken)
+    keys = (
+        key
+        if isinstance(key, ast.Variable | ast.Assignment)
+        else ast.Assignment(key, ast.Variable(next(names)), span=key.span)
+        for key in query.group_by
+    )
+    return replace(query, group_by=tuple(keys))
+
+
+def _is_topk_of_groups(query: ast.Query, joined: bool) -> bool:
     """Return True if a query ranks groups over windows and needs only their keys and aggregates."""
     if (
         not isinstance(query.form, ast.Select)
@@ -86,7 +100,7 @@ def _is_topk_of_groups(query: ast.Query) -> bool:
     ):
         return False
     patterns = list(ast.walk(query.where))
-    if any(isinstance(node, ast.ServicePattern) for node in patterns):
+    if any(isinstance(node, ast.ServicePattern) for node in patterns) != joined:
         return False
     nodes = [node for each in _expressions(query) for node in ast.walk(each)]
     if (

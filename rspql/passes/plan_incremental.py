@@ -19,9 +19,10 @@ from rspql.passes.push_filters import PushedFilters, push_filters
 from rspql.passes.read_stream import StreamPart, read_stream
 from rspql.passes.recognise_topk import Ranking, last_binds, written_out
 from rspql.passes.record_pattern import as_evaluated, check_bound, with_binds
+from rspql.passes.roll_up import groups_the_join, rolled_up
 from rspql.passes.split_sources import Sources
 from rspql.passes.stream_filters import check_stream_filters
-from rspql.plan import Join, PlannedService, TopKPlan, WindowedPlan
+from rspql.plan import Join, PlannedService, RollUp, Score, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, visible
 from rspql.scoring import FunctionRegistry, check_expression, to_sparql, with_ordered_nan
 
@@ -42,16 +43,29 @@ def plan_incremental(
     Appends mistakes in the score to ``found``.
     """
     mistakes: list[Diagnostic] = []
+    roll_up: RollUp | None = None
+    if groups_the_join(query):
+        groups = rolled_up(query)
+        query, ranking, roll_up = groups.query, groups.ranking, groups.roll_up
     try:
         _check_past(sources)
-        plan = _with_one_service(query, sources, ranking, windowed, functions, mistakes)
+        plan = _with_one_service(
+            query, sources, ranking, windowed, functions, mistakes, roll_up=roll_up
+        )
     except NotIncremental as refusal:
         mistakes.clear()
         stars = replace(sources, records=sources.records | {JOINED.value})
         try:
-            joined = _joined(query, sources, ranking, functions, refusal)
+            joined = _joined(query, sources, ranking, functions, refusal, roll_up)
             plan = _with_one_service(
-                joined.query, stars, joined.ranking, windowed, functions, mistakes, joined.join
+                joined.query,
+                stars,
+                joined.ranking,
+                windowed,
+                functions,
+                mistakes,
+                joined.join,
+                roll_up,
             )
         except NotIncremental as other:
             raise (other if refusal.joins_more else refusal) from None
@@ -72,6 +86,7 @@ def _joined(
     ranking: Ranking,
     functions: FunctionRegistry,
     refusal: NotIncremental,
+    roll_up: RollUp | None,
 ) -> JoinedServices:
     """Return a query whose remotes' side is joined here, if it was refused as it is.
 
@@ -86,6 +101,8 @@ def _joined(
     part = read_windows(windows)
 
     def is_numeric(expression: ast.Expression, is_condition: bool) -> bool:
+        if is_condition and roll_up is not None:
+            return False  # what it lets pass is added up, so it is decided before
         try:
             if is_condition:
                 check_conditions((expression,), functions)
@@ -101,6 +118,8 @@ def _joined(
         return True
 
     past = {part.pattern: part.past for part in sources.remotes}
+    keys = part.aggregate.keys if part.aggregate else None
+    needed = roll_up.keys if roll_up else ()
     return join_services(
         query,
         ranking,
@@ -110,6 +129,8 @@ def _joined(
         is_numeric,
         past,
         sources.records,
+        keys=keys,
+        needed=needed,
     )
 
 
@@ -121,6 +142,7 @@ def _with_one_service(
     functions: FunctionRegistry,
     found: list[Diagnostic],
     join: Join | None = None,
+    roll_up: RollUp | None = None,
 ) -> TopKPlan:
     """Return the plan of a query that asks one service at most, which may stand for several."""
     _check_clauses(query, ranking)
@@ -135,8 +157,6 @@ def _with_one_service(
     inputs = join.inputs if join else tuple(name for name in part.bound if name in remote)
     if service and not join:
         _check_join(inputs, service, part)
-    if join and part.aggregate and inputs != part.aggregate.keys:
-        raise NotIncremental("what it joins depends on more than the key it groups by", service)
     decided = _decided_by(service, sources)
     written = [_written(each, query) for each in filters]
     joined = part if isinstance(part, JoinedParts) else None
@@ -147,6 +167,8 @@ def _with_one_service(
     if part.aggregate or not service:
         check_numeric(ranking, functions)
     score = planned_score(ranking, pushed, part, remote, functions, found)
+    if roll_up:
+        _check_roll_up(roll_up, part, remote, score)
     if part.group is not None and part.aggregate is None:
         check_bound(part.group, inputs, pushed.joined, score.expression, is_all=True)
     return TopKPlan(
@@ -166,14 +188,24 @@ def _with_one_service(
         windowed=windowed,
         in_digits=windowed,
         computed=computed_columns(query, score.variable, functions, ranking.more_keys),
-        finish=finish(query, ranking, part, remote, functions),
+        finish=finish(query, ranking, part, remote, functions, roll_up),
         stream_group=None if part.group is None else as_evaluated(part.group, functions),
         join=join,
         parts=window_parts(joined, own, sources.windows, inputs, pushed.joined, score, functions)
         if joined
         else (),
         is_linked=part.is_linked,
+        roll_up=roll_up,
     )
+
+
+def _check_roll_up(roll_up: RollUp, part: StreamPart, remote: Names, score: Score) -> None:
+    """Raise if groups of a join depend on more than its rows say, or if a score does."""
+    if score.remote_variables:
+        raise JoinsMore("a score of groups needs what a SERVICE says", score.expression)
+    for key in roll_up.keys:
+        if key not in remote and key not in part.bound:
+            raise JoinsMore(f"?{key}, which it groups by, is computed", score.expression)
 
 
 def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
@@ -267,7 +299,7 @@ def _check_join(join: tuple[str, ...], service: ast.ServicePattern, part: Stream
     if join[0] not in certain(service.group):
         raise NotIncremental(f"the SERVICE does not always bind ?{join[0]}", service)
     if part.aggregate and part.aggregate.more_keys:
-        raise NotIncremental("it groups by several keys, and joins on one of them", service)
+        raise JoinsMore("it groups by several keys, and joins on one of them", service)
     if part.aggregate and join[0] != part.aggregate.key:
         raise NotIncremental(f"it joins on ?{join[0]}, which is an aggregate", service)
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
+from rspql.passes.counted_names import with_counted_names
 from rspql.passes.exact_calls import ExactCalls
 from rspql.passes.recognise_topk import Ranking
 from rspql.passes.split_sources import Sources, without_windows
@@ -241,6 +242,7 @@ def _plainer(node: ast.Node) -> ast.Node:
         return ast.NegatedPath((ast.Iri(OWN_FUNCTIONS + "none"),))
     if not isinstance(node, ast.Query):
         return node
+    node = with_counted_names(node)
     keys = [key for key in node.group_by if isinstance(key, ast.Assignment)]
     if keys:
         where = ast.Group((node.where or ast.Group(()), *keys))

@@ -99,7 +99,9 @@ def _ranges(pushed: PushedFilters, aggregate: Aggregation | None) -> dict[str, I
     if aggregate is not None:
         arriving = {
             column.variable: range_of_aggregate(
-                column.function, arriving.get(column.of or "", EVERYTHING)
+                column.function,
+                arriving.get(column.of or "", EVERYTHING),
+                may_be_none=column.of in aggregate.uncertain or not aggregate.keys,
             )
             for column in aggregate.columns
         }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from rspql import ast
+from rspql.passes.derivations import Derivations
 from rspql.passes.not_incremental import NotIncremental
 from rspql.plan import AggregateColumn, Aggregation
 from rspql.printer import expression_text
-from rspql.scope import Names
+from rspql.scope import Names, used_in
 
 KEPT_UP = ("count", "sum", "min", "max", "avg")
 """Aggregates that can be updated incrementally as events come and go."""
@@ -15,14 +16,15 @@ _ALIKE = ("min", "max")
 
 
 def read_aggregates(
-    query: ast.Query, pattern: Names
+    query: ast.Query, pattern: Names, always: Names
 ) -> tuple[Aggregation, tuple[ast.Expression, ...]]:
     """Return the aggregates of a sub-query over a pattern, and conditions on them.
 
-    ``pattern`` are the variables that it binds. Raises :class:`NotIncremental` with the first
-    reason why they cannot be kept up to date.
+    ``pattern`` are the variables that it binds, ``always`` those that each solution binds. Raises
+    :class:`NotIncremental` with the first reason why they cannot be kept up to date.
     """
-    keys = _keys(query, pattern)
+    derived = Derivations(pattern)
+    keys = _keys(query, always, derived)
     _check_clauses(query)
     assert isinstance(query.form, ast.Select)
     for key in keys:
@@ -30,7 +32,7 @@ def read_aggregates(
             raise NotIncremental(
                 f"the sub-query does not select ?{key.name}, which it groups by", query.form
             )
-    columns = _Columns(pattern)
+    columns = _Columns(pattern, always, derived)
     for item in query.form.projection:
         if isinstance(item, ast.Assignment):
             columns.select(item)
@@ -41,34 +43,34 @@ def read_aggregates(
     of = columns.distinct_of()
     identity = tuple(pattern) if of is None else tuple(dict.fromkeys((*names, of)))
     aggregation = Aggregation(
-        names[0],
+        names[0] if names else "",
         tuple(columns.all),
         identity,
         more_keys=names[1:],
         is_distinct=of is not None,
+        derived=derived.all,
+        uncertain=columns.uncertain,
     )
     return aggregation, having
 
 
-def _keys(query: ast.Query, pattern: Names) -> tuple[ast.Variable, ...]:
-    """Return the variables by which a sub-query groups."""
-    if not query.group_by:
-        aggregates = any(isinstance(node, ast.Aggregate) for node in ast.walk(query.form))
-        what = (
-            "aggregates the whole window"
-            if aggregates
-            else "selects in a query of its own, without GROUP BY"
-        )
-        raise NotIncremental(f"it {what}", query.form)
+def _keys(query: ast.Query, always: Names, derived: Derivations) -> tuple[ast.Variable, ...]:
+    """Return the variables by which a sub-query groups: none for one group of all solutions."""
+    aggregates = any(isinstance(node, ast.Aggregate) for node in ast.walk(query.form))
+    if not query.group_by and not aggregates:
+        raise NotIncremental("it selects in a query of its own, without GROUP BY", query.form)
     keys: list[ast.Variable] = []
     for key in query.group_by:
-        if not isinstance(key, ast.Variable):
-            raise NotIncremental("it groups by an expression", key)
-        if key.name not in pattern:
+        if isinstance(key, ast.Assignment):
+            keys.append(derived.named(key))
+        elif not isinstance(key, ast.Variable):
+            raise NotIncremental("it groups by an expression without a name", key)
+        elif key.name not in always:
             raise NotIncremental(
                 f"nothing in the WINDOW always binds ?{key.name}, which it groups by", key
             )
-        keys += [] if key in keys else [key]
+        else:
+            keys += [] if key in keys else [key]
     return tuple(keys)
 
 
@@ -88,10 +90,18 @@ def _check_clauses(query: ast.Query) -> None:
 class _Columns:
     """Columns of a sub-query's aggregates. Those that only HAVING needs have no variable's name."""
 
-    def __init__(self, pattern: Names) -> None:
+    def __init__(self, pattern: Names, always: Names, derived: Derivations) -> None:
         self._pattern = pattern
+        self._always = always
+        self._derived = derived
         self._made: dict[ast.Aggregate, str] = {}
         self.all: list[AggregateColumn] = []
+
+    @property
+    def uncertain(self) -> tuple[str, ...]:
+        """Variables that are aggregated and may lack a value in a solution."""
+        of = (each.of for each in self.all if each.of is not None)
+        return tuple(dict.fromkeys(name for name in of if name not in self._always))
 
     def select(self, item: ast.Assignment) -> None:
         """Add an aggregate that is selected under a name."""
@@ -131,8 +141,14 @@ class _Columns:
                 "it aggregates distinct values beside others: all must be of one variable's",
                 distinct[0],
             )
-        assert isinstance(of, ast.Variable)
-        return of.name
+        assert of is not None
+        return self._name_of(of)
+
+    def _name_of(self, argument: ast.Expression) -> str:
+        """Return the variable that an aggregate is of, which may be derived."""
+        if isinstance(argument, ast.Variable):
+            return argument.name
+        return self._derived.of(argument)
 
     def _named(self, aggregate: ast.Aggregate) -> str:
         if aggregate not in self._made:
@@ -146,19 +162,20 @@ class _Columns:
                 f"{function} is not kept up to date as events come and go", aggregate
             )
         of = aggregate.argument
-        if of is not None and not isinstance(of, ast.Variable):
-            raise NotIncremental(f"{function} is of an expression", aggregate)
         if of is None and aggregate.distinct:
             raise NotIncremental(
                 f"{function}(DISTINCT *) is not kept up to date as events come and go", aggregate
             )
-        if of is not None and of.name not in self._pattern:
+        for missing in (each for each in used_in(of) if each not in self._pattern) if of else ():
             raise NotIncremental(
-                f"nothing in the WINDOW always binds ?{of.name}, which {function} is of", aggregate
+                f"nothing in the WINDOW binds ?{missing}, which {function} is of", aggregate
             )
-        # Every solution of a star binds all its variables, so counting one of them is counting
-        # solutions.
-        counted = None if of is None or function == "COUNT" else of.name
+        if function == "COUNT" and isinstance(of, ast.Literal | ast.Iri) and not aggregate.distinct:
+            of = None  # it has a value in each solution
+        counted = None if of is None else self._name_of(of)
+        if function == "COUNT" and counted in self._always:
+            # Each solution binds it, so counting it is counting solutions.
+            counted = None
         self._made.setdefault(aggregate, name)
         self.all.append(AggregateColumn(name, aggregate.function, counted))
 

@@ -127,6 +127,6 @@ def _aggregated(
 ) -> StreamPart:
     """Return the star in a sub-query, with the aggregates that the sub-query computes of it."""
     part = _plain(window, tuple(elements))
-    always = variables_of(part.pattern) if part.group is None else certain(part.group)
-    aggregation, having = read_aggregates(sub.query, always)
+    always = part.solved if part.group is None else certain(part.group)
+    aggregation, having = read_aggregates(sub.query, part.solved, always)
     return replace(part, aggregate=aggregation, later=having)

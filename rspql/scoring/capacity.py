@@ -116,6 +116,31 @@ def capacity(
     return 2.0**low if low else 0.0
 
 
+def fixed_scale(
+    expression: ast.Expression, datatypes: Mapping[str, str], functions: FunctionRegistry
+) -> int | None:
+    """Return the number that an expression's exact values are whole multiples of one over.
+
+    None if there is no such number, or if some values are doubles. All variables are integers or
+    doubles.
+
+    >>> tenth = ast.Literal("0.1", ast.XSD + "decimal")
+    >>> share = ast.Binary("*", ast.Variable("x"), tenth)
+    >>> fixed_scale(share, {"x": INTEGER}, FunctionRegistry({}))
+    10
+    """
+    sizes = {
+        name: Digits(1.0, kind=NumberKind.WHOLE) if datatype == INTEGER else DOUBLES
+        for name, datatype in datatypes.items()
+    }
+    digits = fold(
+        in_operators(expression, functions),
+        lambda node, parts: _part(node, parts, sizes, functions),
+    ).digits
+    is_fixed = digits.fixed and not digits.kind & ~EXACT and digits.scale < LIMIT
+    return int(digits.scale) if is_fixed else None
+
+
 def _part(
     node: ast.Expression,
     parts: tuple[_Part, ...],

@@ -36,8 +36,8 @@ def ranges_of(
     return ranges
 
 
-def range_of_aggregate(function: str, values: Interval) -> Interval:
-    """Return the interval of an aggregate of at least one value, given that of the values.
+def range_of_aggregate(function: str, values: Interval, *, may_be_none: bool = False) -> Interval:
+    """Return the interval of an aggregate, given that of the values; there ``may_be_none``.
 
     For sums and averages only the sign is used: rounding can carry them past the other bounds.
 
@@ -46,7 +46,7 @@ def range_of_aggregate(function: str, values: Interval) -> Interval:
     """
     match function:
         case "count":
-            return Interval(1.0, math.inf)
+            return Interval(0.0 if may_be_none else 1.0, math.inf)
         case "min" | "max":
             return values
         case _:

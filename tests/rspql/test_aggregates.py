@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rspql.compiler import analyse
-from rspql.plan import AggregateColumn, Aggregation, WindowedPlan
+from rspql.plan import AggregateColumn, Aggregation, RollUp, WindowedPlan
 from rspql.printer import expression_text, inside_text
 from rspql.scoring import Interval
 from tests.support.rspql.grouped import PATTERN, grouped
@@ -166,17 +166,16 @@ def test_distinct_values_are_solutions_of_the_key_and_one_variable() -> None:
 REFUSED = {
     "GROUP_CONCAT is not kept up to date": within("?u (GROUP_CONCAT(?x) AS ?n)"),
     "SAMPLE is not kept up to date": within("?u (SAMPLE(?x) AS ?n)"),
-    "SUM is of an expression": within("?u (SUM(2 * ?x) AS ?n)"),
-    "COUNT is of an expression": within("?u (COUNT(1) AS ?n)"),
-    "the WINDOW always binds ?zz, which COUNT is of": within("?u (COUNT(?zz) AS ?n)"),
+    "an expression has no variable of the WINDOW": within("?u (SUM(1) AS ?n)"),
+    "it is computed at the window's close": within("?u (MAX(YEAR(NOW()) - ?x) AS ?n)"),
+    "the WINDOW binds ?zz, which COUNT is of": within("?u (COUNT(?zz) AS ?n)"),
     "the WINDOW always binds ?u, which it groups by": within("?u (COUNT(*) AS ?n)", "?post :x ?x"),
-    "it groups by several keys, and joins": within(
-        "?u ?x (COUNT(*) AS ?n)", group="GROUP BY ?u ?x"
+    "it groups by an expression without a name": within(
+        "?u (COUNT(*) AS ?n)", "?post :m ?u", "GROUP BY ?u STR(?post)"
     ),
-    "it groups by an expression": within(
-        "?u (COUNT(*) AS ?n)", "?post :x ?x", "GROUP BY (STR(?post) AS ?u)"
+    "it joins on ?u, which is an aggregate": within(
+        "(MAX(?x) AS ?u) (COUNT(*) AS ?n)", "?post :x ?x", ""
     ),
-    "it aggregates the whole window": within("(MAX(?x) AS ?u) (COUNT(*) AS ?n)", "?post :x ?x", ""),
     "it selects in a query of its own, without GROUP BY": within("?u ?n", "?u :x ?n", group=""),
     "it groups, but aggregates nothing": within("?u", group="GROUP BY ?u").replace(
         "?n + ?f", "0 + ?f"
@@ -193,12 +192,6 @@ REFUSED = {
     "the sub-query orders or cuts": within("?u (COUNT(*) AS ?n)", group="GROUP BY ?u LIMIT 5"),
     "it also needs static data": within(
         "?u (COUNT(*) AS ?n)", group="GROUP BY ?u VALUES ?u { :ann }"
-    ),
-    "nothing in the WINDOW always binds ?x": within(
-        "?u (SUM(?x) AS ?n)", f"{PATTERN} OPTIONAL {{ ?post :x ?x }}"
-    ),
-    "nothing in the WINDOW always binds ?d": within(
-        "?u (SUM(?d) AS ?n)", f"{PATTERN} ; :x ?x BIND(2 * ?x AS ?d)"
     ),
     "a filter in the WINDOW needs what is bound outside": within(
         "?u (COUNT(*) AS ?n)", f"{PATTERN} FILTER(?f > 1)"
@@ -228,12 +221,22 @@ REFUSED = {
         select="*",
         order="ORDER BY ?n",
     ),
-    "it groups the joined solutions": query(
+    "it aggregates ?f, which a SERVICE says": query(
         f"WINDOW :w {{ {PATTERN} }} {SERVICE}",
         select="?u (SUM(?f) AS ?n)",
         order="GROUP BY ?u ORDER BY ?n",
     ),
     "the windows' patterns share no variable": aggregated(f"{WITHIN} WINDOW :w {{ ?y :y ?z }}"),
+    "it aggregates distinct values of a join's groups": query(
+        f"WINDOW :w {{ {PATTERN} }} {SERVICE}",
+        select="?f (COUNT(DISTINCT ?x) AS ?n)",
+        order="GROUP BY ?f ORDER BY ?n",
+    ),
+    "SAMPLE of a join's groups is not kept up to date": query(
+        f"WINDOW :w {{ {PATTERN} }} {SERVICE}",
+        select="?f (SAMPLE(?x) AS ?y) (COUNT(*) AS ?n)",
+        order="GROUP BY ?f ORDER BY ?n",
+    ),
     "?x within the sub-query is not the ?x outside it": aggregated(
         "WINDOW :w { SELECT ?u (SUM(?x) AS ?n) { ?u :x ?x } GROUP BY ?u }",
         more="BIND(2 * ?f AS ?x)",
@@ -276,9 +279,6 @@ REFUSED_BY_ITSELF = {
     "an expression needs the whole window": grouped(
         group="GROUP BY ?u HAVING (EXISTS { ?u :x 3 } || COUNT(*) > 2)"
     ),
-    "it groups by an expression": grouped("?k (COUNT(*) AS ?n)", group="GROUP BY (STR(?u) AS ?k)"),
-    "it groups by an": grouped("(COUNT(*) AS ?n)", group="GROUP BY STR(?u)"),
-    "it aggregates the whole window": grouped("(COUNT(*) AS ?n)", group=""),
     "it groups, but aggregates nothing": grouped("?u", order="?u"),
     "it orders groups by what is neither grouped by nor aggregated": grouped(order="?x"),
     "it aggregates distinct values beside others": grouped(
@@ -320,6 +320,47 @@ def test_the_aggregate_in_the_documents_is_planned() -> None:
         if "GROUP BY" in each and "SERVICE" in each
     )
     assert topk(text).aggregate is not None
+
+
+def test_groups_of_a_join_are_added_up_from_its_keys() -> None:
+    plan = topk(
+        query(
+            f"WINDOW :w {{ {PATTERN} ; :x ?x }} {SERVICE}",
+            select="?f (SUM(?x) AS ?n)",
+            order="GROUP BY ?f ORDER BY ?n",
+        )
+    )
+    assert plan.aggregate is not None
+    assert (plan.aggregate.keys, plan.roll_up) == (("u",), RollUp(("f",)))
+
+
+def test_what_is_computed_of_each_solution_has_a_name() -> None:
+    plan = topk(within("?u (SUM(2 * ?x) AS ?n)", f"{PATTERN} ; :x ?x OPTIONAL {{ ?post :y ?y }}"))
+    assert plan.aggregate is not None
+    assert [each.variable.name for each in plan.aggregate.derived] == ["2 * ?x"]
+    assert plan.aggregate.columns[0].of == "2 * ?x"
+    assert plan.aggregate.uncertain == ("2 * ?x",)
+
+
+def test_what_every_solution_binds_is_counted_with_the_solutions() -> None:
+    pattern = f"{PATTERN} OPTIONAL {{ ?post :y ?y }}"
+    for of, counted in {"?u": None, "*": None, "1": None, "?y": "y"}.items():
+        plan = topk(within(f"?u (COUNT({of}) AS ?n)", pattern))
+        assert plan.aggregate is not None
+        assert [each.of for each in plan.aggregate.columns] == [counted]
+        assert plan.aggregate.uncertain == (() if counted is None else (counted,))
+
+
+def test_a_window_without_keys_is_one_group() -> None:
+    plan = topk(grouped("(COUNT(*) AS ?n)", group=""))
+    assert plan.aggregate is not None
+    assert plan.aggregate.keys == ()
+
+
+def test_several_keys_are_joined_on_one_of_them_here() -> None:
+    plan = topk(within("?u ?x (COUNT(*) AS ?n)", group="GROUP BY ?u ?x"))
+    assert plan.join is not None
+    assert plan.join.inputs == ("u", "x")
 
 
 def test_the_text_that_state_directories_contain_does_not_change() -> None:

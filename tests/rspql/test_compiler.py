@@ -200,7 +200,7 @@ NOT_INCREMENTAL = {
         f"{WINDOW} WINDOW :v {{ ?v :n ?n }} {SERVICE}",
         windows="FROM NAMED WINDOW :w ON :s [RANGE 9m] FROM NAMED WINDOW :v ON :t [RANGE 1m]",
     ),
-    "it groups the joined solutions": query(select="?u (SUM(?m) AS ?score)").replace(
+    "it aggregates ?f, which a SERVICE says": query(select="?u (SUM(?f) AS ?score)").replace(
         "ORDER", "GROUP BY ?u ORDER"
     ),
     "there is more beside": query(f"{WINDOW} {SERVICE} MINUS {{ {WINDOW} }}"),

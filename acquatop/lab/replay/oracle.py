@@ -22,7 +22,7 @@ from acquatop.lab.replay.window_solutions import solutions_of
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from connectors.mapping import TIME
 from replica.store import Solution
-from rspql.plan import AggregateColumn
+from rspql.plan import AggregateColumn, Aggregation, gap_of
 from rspql.scoring import vectorise, vectorise_condition
 
 
@@ -77,9 +77,7 @@ class Oracle:
         self._numbers = {
             name: np.asarray(solutions.column(number_column(name)).to_numpy(), dtype=np.float64)
             for name in (
-                plan.score.stream_variables
-                if plan.aggregate is None
-                else _aggregated(plan.aggregate.columns)
+                plan.score.stream_variables if plan.aggregate is None else plan.aggregate.numbers
             )
         }
         self._key_texts = key_texts
@@ -133,7 +131,12 @@ class Oracle:
         aggregate = self._trace.bound.plan.aggregate
         if aggregate is None:
             return _Content(self._identities[at], self._keys[at], self._times[at], numbers)
-        return _grouped(aggregate.columns, self._keys[at], self._times[at], numbers)
+        kinds = {name: self._trace.bound.matcher.number_kind(name) for name in numbers}
+        scaled = {
+            name: column if (kind := kinds[name]) is None else column / kind.scale
+            for name, column in numbers.items()
+        }
+        return _grouped(aggregate, self._keys[at], self._times[at], scaled)
 
 
 def _term_order(terms: Sequence[Solution] | None, variables: Sequence[str], count: int) -> IntArray:
@@ -154,12 +157,8 @@ def _coded(column: pa.ChunkedArray) -> tuple[IntArray, AnyArray]:
     return codes, np.array(encoded.dictionary.to_pylist(), dtype=object)
 
 
-def _aggregated(columns: tuple[AggregateColumn, ...]) -> list[str]:
-    return list(dict.fromkeys(column.of for column in columns if column.of is not None))
-
-
 def _grouped(
-    columns: tuple[AggregateColumn, ...],
+    aggregate: Aggregation,
     keys: IntArray,
     times: IntArray,
     numbers: Mapping[str, FloatArray],
@@ -169,29 +168,52 @@ def _grouped(
     distinct, starts = np.unique(keys[order], return_index=True)
     if not len(distinct):
         return _Content(
-            distinct, distinct, distinct, {column.variable: np.empty(0) for column in columns}
+            distinct,
+            distinct,
+            distinct,
+            {column.variable: np.empty(0) for column in aggregate.columns},
         )
     counts = np.diff(starts, append=len(keys))
+    ordered = {name: each[order] for name, each in numbers.items()}
+    gaps = {
+        of: np.add.reduceat((ordered[gap_of(of)] > 0).astype(np.int64), starts)
+        for of in aggregate.uncertain
+    }
     made = {
         column.variable: _aggregate(
-            column, None if column.of is None else numbers[column.of][order], starts, counts
+            column,
+            ordered.get(column.of or ""),
+            starts,
+            counts,
+            gaps.get(column.of or "", np.zeros(len(counts), dtype=np.int64)),
         )
-        for column in columns
+        for column in aggregate.columns
     }
     return _Content(distinct, distinct, np.maximum.reduceat(times[order], starts), made)
 
 
 def _aggregate(
-    column: AggregateColumn, values: FloatArray | None, starts: IntArray, counts: IntArray
+    column: AggregateColumn,
+    values: FloatArray | None,
+    starts: IntArray,
+    counts: IntArray,
+    gaps: IntArray,
 ) -> FloatArray:
-    if values is None:
-        return counts.astype(np.float64)
-    if column.function in ("min", "max"):
-        function = np.minimum if column.function == "min" else np.maximum
-        return np.asarray(function.reduceat(values, starts))
+    """Return one aggregate of each key; NaN for an error, but a count passes over these."""
+    if column.function == "count" or values is None:
+        return (counts - gaps).astype(np.float64)
+    return np.where(gaps > 0, np.nan, _aggregate_of(column.function, values, starts, counts))
+
+
+def _aggregate_of(
+    function: str, values: FloatArray, starts: IntArray, counts: IntArray
+) -> FloatArray:
+    if function in ("min", "max"):
+        extreme = np.minimum if function == "min" else np.maximum
+        return np.asarray(extreme.reduceat(values, starts))
     ends = (starts + counts).tolist()
     # Exact like the engine's sums: in any order of addition they are rounded once.
     sums = np.array(
         [math.fsum(values[start:end]) for start, end in zip(starts.tolist(), ends, strict=True)]
     )
-    return sums / counts if column.function == "avg" else sums
+    return sums / counts if function == "avg" else sums

@@ -115,6 +115,9 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
     if isinstance(bound, BoundQuery) and bound.plan.join and bound.plan.join.looks_back:
         hint = "change: is answered, and can be recorded"
         raise UserError(f"{file}: past values of a remote are not replayed\n  hint: {hint}")
+    if isinstance(bound, BoundQuery) and bound.plan.roll_up is not None:
+        hint = "replayed are rows that are joined one by one"
+        raise UserError(f"{file}: the query groups what it joins\n  hint: {hint}")
     if isinstance(bound, BoundCounted) or bound.service is None:
         raise UserError(
             f"{file}: the query asks no remote, so there is nothing to choose a policy for"

@@ -134,6 +134,12 @@ class BoundQuery:
         return self.is_steady and not self.retains
 
     @property
+    def _has_keys(self) -> bool:
+        """True if what is ranked are keys that aggregates are kept for."""
+        aggregate = self.plan.aggregate
+        return aggregate is not None and bool(aggregate.keys) and self.plan.roll_up is None
+
+    @property
     def keys_may_move(self) -> bool:
         """True if the aggregates of the query's keys are kept wherever there is room for them.
 
@@ -141,7 +147,7 @@ class BoundQuery:
         """
         service = self.service
         return (
-            self.plan.aggregate is not None
+            self._has_keys
             and self.stream.keys == "auto"
             and self.arrivals == "distinct"
             and self.plan.finish is None
@@ -161,7 +167,7 @@ class BoundQuery:
     def keys_in_executors(self) -> bool:
         """True if the aggregates of the query's keys are kept where the executors read them."""
         return (
-            self.plan.aggregate is not None
+            self._has_keys
             and self.stream.keys == "executors"
             and self.arrivals == "distinct"
             and self.plan.finish is None

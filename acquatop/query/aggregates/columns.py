@@ -1,4 +1,4 @@
-"""Aggregates that a query computes, with the datatypes of their variables."""
+"""Aggregates that a query computes, with the kinds of numbers that they are of."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ def aggregate_columns(bound: BoundQuery) -> AggregateColumns:
     """Return the aggregates of a query that has any."""
     aggregate = bound.plan.aggregate
     assert aggregate is not None
-    datatypes = {
-        each.of: bound.matcher.datatype(each.of)
+    kinds = {
+        each.of: bound.matcher.number_kind(each.of)
         for each in aggregate.columns
         if each.of is not None
     }
-    return AggregateColumns(aggregate.columns, datatypes)
+    return AggregateColumns(aggregate.columns, kinds, aggregate.uncertain)

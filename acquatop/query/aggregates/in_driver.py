@@ -16,13 +16,15 @@ from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.content import AggregateStore
 from acquatop.query.aggregates.late_partials import split_late
 from acquatop.query.aggregates.ranking import AggregateRanking
+from acquatop.query.aggregates.rolled_up import RolledUpRanking
+from acquatop.query.aggregates.whole_window import WholeWindowRanking
 from replica.store import JoinedStore
 
 PLACE = "keys"
 """Part of a snapshot that is there if the keys have moved from the driver."""
 
 
-class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
+class AggregatesInDriver(Aggregates[AggregateRanking | RolledUpRanking, AggregateStore]):
     """Aggregates per key, computed once and ranked by every member.
 
     If arrivals are distinct, reducers send partial aggregates (:meth:`add`). Otherwise solutions
@@ -43,12 +45,21 @@ class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
         )
         super().__init__(bound, store, content)
 
-    def enrol(self, bound: BoundQuery) -> AggregateRanking:
+    def enrol(self, bound: BoundQuery) -> AggregateRanking | RolledUpRanking:
         """Return the ranking of one more member."""
-        n = bound.service.refresh.n if bound.service else 0
-        ranking = AggregateRanking(bound.plan, self._store, bound.windows, self._content, n=n)
+        ranking = self._ranking(bound)
         self._rankings[bound.name] = ranking
         return ranking
+
+    def _ranking(self, bound: BoundQuery) -> AggregateRanking | RolledUpRanking:
+        plan, content = bound.plan, self._content
+        n = bound.service.refresh.n if bound.service else 0
+        if plan.roll_up is not None:
+            assert self._store is not None
+            return RolledUpRanking(plan, self._store, bound.windows, content, n=n)
+        assert plan.aggregate is not None
+        kind = AggregateRanking if plan.aggregate.keys else WholeWindowRanking
+        return kind(plan, self._store, bound.windows, content, n=n)
 
     def reducers(self) -> Sequence[Reducer]:
         """Return the reducer that makes partial aggregates per pane and key."""

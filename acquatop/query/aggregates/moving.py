@@ -15,7 +15,7 @@ from acquatop.plan.bound.query import MOST_KEYS
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.in_driver import PLACE, AggregatesInDriver
 from acquatop.query.aggregates.in_executors import AggregatesInExecutors
-from acquatop.query.ranking import TopKOperator
+from acquatop.query.ranking import ChangingRanking
 from replica.store import JoinedStore
 
 _LOG = logging.getLogger("acquatop")
@@ -90,7 +90,7 @@ class MovingAggregates:
 
     # Where they are -------------------------------------------------------------------------------
 
-    def enrol(self, bound: BoundQuery) -> TopKOperator:
+    def enrol(self, bound: BoundQuery) -> ChangingRanking:
         """Return the ranking of one more member, or another one of a member after a move."""
         return self._kept.enrol(bound)
 

@@ -199,6 +199,18 @@ class Totals:
             return counts.astype(np.float64)
         return read / np.maximum(counts, 1) if aggregate is AggregateKind.AVG else read
 
+    def rolled_up(self, keys: IntArray, groups: IntArray, size: int) -> tuple[IntArray, Columnwise]:
+        """Return the newest times and the aggregates of groups of keys that are alive.
+
+        Groups are numbered below ``size``, and each has a key; a key may be in several. O(m) per
+        aggregate.
+        """
+        counts, newest = np.zeros(size, dtype=np.int64), np.full(size, NEVER)
+        np.add.at(counts, groups, self._counts[keys])
+        np.maximum.at(newest, groups, self.newest(keys))
+        read = self.folding.rolled_up(keys, groups, size)
+        return newest, tuple(map(self._finished, self._aggregates, read, repeat(counts)))
+
     def newest(self, keys: IntArray) -> IntArray:
         """Return the newest event times of keys that are alive.
 

@@ -270,19 +270,31 @@ class ExactSums:
 
     def read(self, at: At) -> FloatArray:
         """Return the sums of some keys; NaN if both infinities are among the values."""
-        limbs = {bin: sums[at] for bin, sums in self._bins.items() if bin < PLUS_INFINITY}
-        sums = rounded(limbs) if limbs else np.zeros(self._size)[at]
-        plus, minus = self._any(PLUS_INFINITY, at), self._any(MINUS_INFINITY, at)
-        if plus is not None:
-            sums = np.where(plus, np.inf, sums)
-        if minus is not None:
-            sums = np.where(
-                minus, -np.inf if plus is None else np.where(plus, np.nan, -np.inf), sums
-            )
-        return sums
+        bins = {bin: sums[at] for bin, sums in self._bins.items()}
+        return _read(bins) if bins else np.zeros(self._size)[at]
 
-    def _any(self, bin: int, at: At) -> npt.NDArray[np.bool_] | None:
-        return self._bins[bin][at] > 0 if bin in self._bins else None
+    def rolled_up(self, at: IntArray, groups: IntArray, size: int) -> FloatArray:
+        """Return the sums of groups of keys: exact, and rounded once."""
+        bins: dict[int, IntArray] = {}
+        for bin, sums in self._bins.items():
+            np.add.at(_column(bins, bin, size), groups, sums[at])
+        return _read(bins) if bins else np.zeros(size)
+
+
+def _read(bins: Mapping[int, IntArray]) -> FloatArray:
+    """Return the doubles nearest to sums in bins, of which there is one at least."""
+    limbs = {bin: sums for bin, sums in bins.items() if bin < PLUS_INFINITY}
+    sums = rounded(limbs) if limbs else np.zeros(len(next(iter(bins.values()))))
+    plus, minus = _any(bins, PLUS_INFINITY), _any(bins, MINUS_INFINITY)
+    if plus is not None:
+        sums = np.where(plus, np.inf, sums)
+    if minus is not None:
+        sums = np.where(minus, -np.inf if plus is None else np.where(plus, np.nan, -np.inf), sums)
+    return sums
+
+
+def _any(bins: Mapping[int, IntArray], bin: int) -> npt.NDArray[np.bool_] | None:
+    return bins[bin] > 0 if bin in bins else None
 
 
 def _grown(column: IntArray, size: int) -> IntArray:

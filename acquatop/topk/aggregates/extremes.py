@@ -105,6 +105,12 @@ class Extremes:
         greatest: FloatArray = np.maximum(self._front[at], self._back[at])
         return self._sign * greatest
 
+    def rolled_up(self, at: IntArray, groups: IntArray, size: int) -> FloatArray:
+        """Return the extremes of groups of keys."""
+        greatest = np.full(size, -np.inf)
+        np.maximum.at(greatest, groups, self._sign * self.read(at))
+        return self._sign * greatest
+
     def _restack_if_stale(self) -> None:
         if self._stale:
             self._stale = False

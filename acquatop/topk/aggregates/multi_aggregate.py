@@ -83,6 +83,10 @@ class MultiAggregate:
         """Return the aggregates of each kind."""
         return tuple(kind.read(at) for kind in self._kinds)
 
+    def rolled_up(self, at: IntArray, groups: IntArray, size: int) -> Columnwise:
+        """Return the aggregates of each kind, of groups of keys."""
+        return tuple(kind.rolled_up(at, groups, size) for kind in self._kinds)
+
 
 def _joined(each: Sequence[Columns]) -> Columns:
     return {

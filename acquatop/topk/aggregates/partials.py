@@ -126,6 +126,12 @@ class Folding(Protocol[Values, Aggregates]):
     def read(self, at: At) -> Aggregates:
         """Return the aggregates of some keys; arbitrary values for keys without an event."""
 
+    def rolled_up(self, at: IntArray, groups: IntArray, size: int) -> Aggregates:
+        """Return the aggregates of groups of keys, numbered below ``size``.
+
+        A key may be in several groups, or several times in one.
+        """
+
 
 class Counted:
     """Kind that stores no values: events are counted anyway."""
@@ -167,6 +173,10 @@ class Counted:
 
     def read(self, at: At) -> FloatArray:
         """Return nothing: counts are stored elsewhere."""
+        return np.empty(0)
+
+    def rolled_up(self, at: IntArray, groups: IntArray, size: int) -> FloatArray:
+        """Return nothing."""
         return np.empty(0)
 
 

@@ -103,10 +103,37 @@ JOINED = [
     f"SERVICE :a {{ ?user :f ?f }} SERVICE :b {{ ?user :name ?name }} {TAIL}",
 ]
 
+ORDER = "ORDER BY $d(?score) LIMIT $k"
+CITIES = "SERVICE :a { ?user :city ?city }"
+GROUPED = [
+    # Groups of the join: by what one remote says, by the stream's too, by all, by what is computed.
+    f"SELECT ?city (SUM(?m) AS ?score) {HEAD} {USERS} {CITIES} }} GROUP BY ?city {ORDER}",
+    f"SELECT ?tool (COUNT(*) AS ?score) (MAX(?m) AS ?most) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :tool ?tool ; :f ?f }} FILTER(?f > 4) }} "
+    f"GROUP BY ?tool HAVING(MIN(?m) < 7) {ORDER}",
+    f"SELECT ?f (SUM(?m * ?m) - COUNT(*) AS ?score) {HEAD} {USERS} "
+    f"SERVICE :a {{ ?user :f ?f }} FILTER(?m > 1) }} GROUP BY ?f {ORDER}",
+    f"SELECT ?lang ?city (SUM(?m) AS ?score) {HEAD} "
+    f"WINDOW :w {{ ?e :user ?user ; :lang ?lang ; :m ?m }} {CITIES} }} "
+    f"GROUP BY ?lang ?city {ORDER}",
+    f"SELECT (SUM(?m) AS ?score) (COUNT(*) AS ?n) {HEAD} {USERS} {CITIES} }} {ORDER}",
+    f"SELECT ?label (SUM(?m) AS ?score) {HEAD} {USERS} SERVICE :a {{ ?user :name ?name }} }} "
+    f"GROUP BY (UCASE(?name) AS ?label) {ORDER}",
+    f"SELECT ?city (SUM(?m) AS ?score) {HEAD} {USERS} OPTIONAL {{ {CITIES} }} }} "
+    f"GROUP BY ?city {ORDER}",
+    f"SELECT ?f (SUM(?m) AS ?score) {HEAD} {USERS} {CITIES} SERVICE :b {{ ?city :f ?f }} }} "
+    f"GROUP BY ?f {ORDER}",
+    # Several keys, joined on one of them.
+    f"SELECT ?user ?lang ?f (?n * ?f AS ?score) {HEAD} "
+    f"{{ SELECT ?user ?lang (SUM(?m) AS ?n) WHERE "
+    f"{{ WINDOW :w {{ ?e :user ?user ; :lang ?lang ; :m ?m }} }} GROUP BY ?user ?lang }} "
+    f"SERVICE :a {{ ?user :f ?f }} {TAIL}",
+]
+
 worlds = st.builds(
     Shape,
     seed=st.integers(0, 2**32),
-    query=st.sampled_from(SEVERAL + JOINED),
+    query=st.sampled_from(SEVERAL + JOINED + GROUPED),
     events=st.integers(0, 80),
     width=st.integers(2, 20),
     slide=st.integers(1, 8),

@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 from acquatop import Status
+from acquatop.plan.bind import bind_query
+from rspql.diagnostics import QueryError
 from tests.support.markers import THOROUGH
 from tests.support.queries.shaped import Judged, ShapedQuery, World, run
 
@@ -136,6 +140,164 @@ def test_groups(data: st.DataObject, arrivals: str | None) -> None:
         numeric = ["STR(" not in query.group for query in queries]
         assert all(a >= b for a, b in zip(judged.incremental, numeric, strict=True))
     assert set(judged.statuses) <= {Status.EXACT}
+
+
+EXPRESSIONS = (
+    *("SUM(?n * ?n)", "AVG(?n * 0.25)", "SUM(IF(?n > 2, 1, 0))", "MAX(?n - 2)", "MIN(?x * ?n)"),
+    *("SUM(?n / 2)", "AVG(STRLEN(?city) + ?n)", "MAX(0.5 * ?n)", "SUM(?n * 0.5e0)", "MAX(?x)"),
+    *("SUM(COALESCE(?n, 1))", "COUNT(?n)", "SUM(?n)", "COUNT(?city)", "COUNT(*)", "MIN(?n)"),
+)
+COUNTED = ("?n / (?n - 2)", "LCASE(?city)", "STRDT(?city, ?post)", "IF(?n > 2, ?city, 1 / 0)")
+OF_SETS = ("COUNT(DISTINCT {})", "MAX({})", "MIN({})")
+SETS = ("?n * ?n", "STRLEN(?city)", "?n")
+PATTERNS = (
+    "?post :by ?group ; :n ?n ; :x ?x ; :city ?city",
+    "?post :by ?group ; :x ?x OPTIONAL { ?post :n ?n FILTER(?n > 1) } "
+    "OPTIONAL { ?post :city ?city FILTER(?n < 3) }",
+    "{ ?post :by ?group ; :n ?n ; :x ?x } UNION { ?post :by ?group ; :city ?city }",
+)
+GROUPS = (
+    *(("?group", "?group"), ("?group", "(LCASE(?city) AS ?group)"), ("", "")),
+    *(("?group ?m", "?group (?n * 2 AS ?m)"), ("?m", "(?n / (?n - 2) AS ?m)")),
+)
+
+
+@st.composite
+def computed_groups(draw: st.DrawFn) -> ShapedQuery:
+    """Return a query of aggregates of expressions, of what may be unbound, of whole windows."""
+    if draw(st.booleans()):
+        pattern, of = PATTERNS[0], draw(st.sampled_from(SETS))
+        one, other = (draw(st.sampled_from(OF_SETS)).format(of) for _ in range(2))
+        right = one, other
+        having = ""
+    else:
+        pattern = draw(st.sampled_from(PATTERNS))
+        of = draw(st.sampled_from(COUNTED))
+        # The engine takes an error for one of the count's.
+        counts = {f"COUNT({of})": f"SUM(COALESCE(IF(({of}) = ({of}), 1, 1), 0))"}
+        aggregates = st.sampled_from([*EXPRESSIONS, *counts])
+        one, other = draw(aggregates), draw(aggregates)
+        right = counts.get(one, one), counts.get(other, other)
+        having = draw(st.sampled_from(["", "", " HAVING(COUNT(*) > 1)"]))
+    names, group = draw(st.sampled_from(GROUPS))
+    if group.startswith("(LCASE"):
+        pattern = pattern.replace("?group", "?user")
+    key = draw(st.sampled_from(["{}", "{1} - {0}", "{0} * 2 + {1}"]))
+    key = key if "0" in key else "{0}"
+    return ShapedQuery(
+        f"{names} ({one} AS ?a) (?a * 2 AS ?b)",
+        f"WINDOW :w {{ {pattern} }}",
+        (draw(st.sampled_from(["DESC({})", "ASC({})"])).format(key.format(one, other)),),
+        k=draw(st.integers(1, 4)),
+        window=draw(WINDOWS | st.just("RANGE 1ms STEP 1ms")),
+        group=(f"GROUP BY {group}" if group else "") + having,
+        groups=(f"{names} ({right[0]} AS ?a)", key.format(*right)),
+    )
+
+
+@THOROUGH
+@settings(max_examples=60)
+@given(st.data(), ARRIVALS)
+def test_aggregates_of_expressions_and_whole_windows(
+    data: st.DataObject, arrivals: str | None
+) -> None:
+    world = World(data.draw(posts(arrivals)), arrivals=arrivals)
+    queries = data.draw(st.lists(computed_groups(), min_size=1, max_size=4))
+    judged = judge(world, *queries)
+    if arrivals != "latest":
+        assert all(judged.incremental)
+    assert set(judged.statuses) <= {Status.EXACT}
+
+
+JOINED_PATTERN = "?post :by ?user ; :n ?n ; :x ?x ; :city ?city"
+OF_JOIN = ("SUM(?n)", "COUNT(*)", "MAX(?n - 2)", "SUM(?n * 0.5)", "MIN(?x)", "AVG(?n)")
+SIDES = (
+    "{w} SERVICE :people {{ ?user :home ?home }}",
+    "{w} SERVICE :people {{ ?user :home ?home ; :followers ?f }} FILTER(?f > 2 && ?n < 4)",
+    "{w} SERVICE :people {{ ?user :home ?home ; :followers ?f }} FILTER(?f > ?n)",
+    "{w} OPTIONAL {{ SERVICE :people {{ ?user :home ?home }} }}",
+    "{w} SERVICE :people {{ ?user :home ?home }} BIND(UCASE(?home) AS ?place)",
+)
+
+
+@st.composite
+def groups_of_a_join(draw: st.DrawFn) -> ShapedQuery:
+    aggregate, other = (draw(st.sampled_from(OF_JOIN)) for _ in range(2))
+    side = draw(st.sampled_from(SIDES))
+    groups = ["?home", "?user ?home", "?home ?city", "", *(["?place"] if "?place" in side else [])]
+    names = draw(st.sampled_from(groups))
+    group = f"GROUP BY {names}" if names else ""
+    having = draw(st.sampled_from(["", f" HAVING({other} > 1)"]))
+    return ShapedQuery(
+        f"{names} ({aggregate} AS ?a) (?a * 2 AS ?b)",
+        side.format(w=f"WINDOW :w {{ {JOINED_PATTERN} }}"),
+        (draw(st.sampled_from(["DESC({})", "ASC({})"])).format(f"{aggregate} + {other}"),),
+        k=draw(st.integers(1, 4)),
+        window=draw(TIMED),
+        group=group + having,
+        groups=(f"{names} ({aggregate} AS ?a)", f"{aggregate} + {other}"),
+    )
+
+
+@THOROUGH
+@settings(max_examples=30)
+@given(st.data(), ARRIVALS, st.sampled_from([1000, 1000, 2]))
+def test_groups_of_a_join(data: st.DataObject, arrivals: str | None, items: int) -> None:
+    world = World(data.draw(posts(arrivals)), data.draw(PEOPLE), arrivals, items)
+    judged = judge(world, *data.draw(st.lists(groups_of_a_join(), min_size=1, max_size=3)))
+    assert all(judged.incremental)
+    assert items < 1000 or set(judged.statuses) <= {Status.EXACT}
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "keys"), [(None, None), ("distinct", None), ("distinct", "executors")]
+)
+def test_aggregates_on_spark(
+    tmp_path: Path, arrivals: str | None, keys: str | None, spark: SparkSession
+) -> None:
+    said = [
+        {"t": 1 + 2 * at, "id": f"p{at % 8 if arrivals is None else at}", "by": "abcd"[at * at % 4],
+         "city": ("Como", "como", "Bari")[at % 3], "n": at % 5 - 1, "x": 0.25 * (at % 4)}
+        for at in range(14)
+    ]  # fmt: skip
+    people = [{"user": each, "followers": 3, "home": "xy"[each > "b"]} for each in "abc"]
+    world = World(said, people, arrivals, keys=keys)
+    queries = [
+        _aggregated("?group", aggregate, f"WINDOW :w {{ {pattern} }}")
+        for aggregate, pattern in (
+            ("SUM(?n * ?n)", PATTERNS[0]),
+            ("AVG(STRLEN(?city) + ?n)", PATTERNS[0]),
+            ("COUNT(DISTINCT LCASE(?city))", PATTERNS[0]),
+            ("COUNT(?n)", PATTERNS[1]),
+        )
+    ]
+    queries.append(_aggregated("", "SUM(?n)", "WINDOW :w { ?post :n ?n FILTER(?n > 1) }"))
+    if keys is None:
+        service = "SERVICE :people { ?user :home ?home }"
+        queries.append(
+            _aggregated("?home", "SUM(?n)", f"WINDOW :w {{ {JOINED_PATTERN} }} {service}")
+        )
+    judged = run(world, queries, tmp_path, runtime="spark", spark=spark)
+    assert judged.problems == []
+    assert all(judged.incremental)
+    assert set(judged.statuses) == {Status.EXACT}
+
+
+def _aggregated(names: str, aggregate: str, where: str) -> ShapedQuery:
+    group = f"GROUP BY {names}" if names else ""
+    select = f"{names} ({aggregate} AS ?a)"
+    keys = (f"DESC({aggregate})",)
+    return ShapedQuery(
+        f"{select} (?a * 2 AS ?b)", where, keys, group=group, groups=(select, aggregate)
+    )
+
+
+def test_groups_of_a_join_are_not_kept_in_executors(tmp_path: Path) -> None:
+    where = f"WINDOW :w {{ {JOINED_PATTERN} }} SERVICE :people {{ ?user :home ?home }}"
+    query = _aggregated("?home", "SUM(?n)", where)
+    catalog = World([], [], "distinct", keys="executors").write(tmp_path)
+    with pytest.raises(QueryError, match="groups of a join cannot be had"):
+        bind_query(query.text, catalog)
 
 
 MORE_KEYS = ("?city", "DESC(?city)", "?post", "DESC(?x)", "STRLEN(?city)", "DESC(?c)", "?by", "?n")

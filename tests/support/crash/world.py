@@ -93,6 +93,11 @@ QUERIES: Mapping[str, str] = {
     "counts": f"""SELECT ?s ?n (?n * 1 AS ?score) {_ON.format(stream="distinct")}
         WHERE {{ WINDOW :w {{ SELECT ?s (COUNT(*) AS ?n) {{ ?e :user ?s }} GROUP BY ?s }} }}
         ORDER BY DESC(?score) LIMIT 4""",
+    "by rank": f"""SELECT ?r (SUM(?m * ?m) AS ?sum) {_ON.format(stream="distinct")}
+        WHERE {{ WINDOW :w {{ ?e :user ?s ; :mentions ?m }} SERVICE :ranks {{ ?s :rank ?r }} }}
+        GROUP BY ?r ORDER BY DESC(?sum) LIMIT 3""",
+    "topics": f"""SELECT (COUNT(DISTINCT UCASE(?topic)) AS ?n) {_ON.format(stream="all")}
+        WHERE {{ WINDOW :w {{ ?s :topic ?topic }} }} ORDER BY ?n LIMIT 1""",
     "new": f"""REGISTER ISTREAM :new AS SELECT ?s (?m * 1 AS ?score) {_ON.format(stream="latest")}
         WHERE {{ WINDOW :w {{ ?s :mentions ?m }} }} ORDER BY DESC(?score) LIMIT 3""",
     "last": """REGISTER ISTREAM :last AS SELECT ?e ?m (?m * 1 AS ?score)

@@ -32,6 +32,7 @@ CATALOG = """[prefixes]
 connector = "lines"
 options = {{ path = "posts.ndjson" }}
 {arrivals}
+{keys}
 [streams.":posts".mapping]
 subject = "http://example.org/post/{{id}}"
 time = "t"
@@ -141,6 +142,7 @@ class World:
     people: Sequence[Mapping[str, Any]] = ()
     arrivals: str | None = None
     items: int = 1000
+    keys: str | None = None
 
     def write(self, folder: Path) -> Catalog:
         """Write the files, and return the catalog that names them."""
@@ -152,6 +154,7 @@ class World:
             writer.writerows({"since": 0, **each} for each in self.people)
         text = CATALOG.format(
             arrivals="" if self.arrivals is None else f'arrivals = "{self.arrivals}"',
+            keys="" if self.keys is None else f'keys = "{self.keys}"',
             time='time = "since"' if self.items < len(self.people) else "",
             items=self.items,
         )
@@ -239,7 +242,11 @@ def wrong_with(world: World, query: ShapedQuery, answer: Answer) -> str:
     names = [variable.value for variable in results.variables]
     rows = [{name: row[name] for name in names if row[name] is not None} for row in results]
     # Solutions without a score are no results.
-    everything = [row for row in rows if "key0" in row or "key0" not in names]
+    everything = [
+        row
+        for row in rows
+        if ("key0" in row and getattr(row["key0"], "value", "") != "NaN") or "key0" not in names
+    ]
     keys = [name for name in names if name.startswith("key")] or query.names
     right = query.cut_of(everything, keys)
     shown = [{name: value_of(term) for name, term in row.bindings.items()} for row in answer.rows]
