@@ -159,6 +159,7 @@ class RecordPattern:
         for condition in self._conditions:
             if self._is_numeric(condition) or term_condition(condition, self._functions):
                 continue
+            before = len(found)
             for name, span in variables_in(condition).items():
                 if not self._is_counted(name):
                     what = self._words(name) if self._may_be_number(name) else "not a number"
@@ -166,6 +167,9 @@ class RecordPattern:
                         f"a FILTER calls a function of numbers, but ?{name} is {what} on the stream"
                     )
                     found.append(Diagnostic("unsupported", message, span))
+            if len(found) == before:
+                message = "a FILTER calls a function of numbers with what may be unbound"
+                found.append(Diagnostic("unsupported", message, condition.span))
 
     def datatype(self, variable: str) -> str | None:
         """Return the datatype of a variable that is the object of a pattern; None for others."""

@@ -226,6 +226,7 @@ DOUBLED = " ".join(f"BIND(?x{at} + ?x{at} AS ?x{at + 1})" for at in range(40))
         ("BIND(?m + 1 AS ?n) ?e :m ?m", "the stream has a computed value"),
         ("?e :by ?u OPTIONAL { ?e :m ?m } BIND(?m + 1 AS ?n) ?e :m ?m", "a computed value"),
         ("{ ?e :m ?x BIND(1 AS ?n) } UNION { ?e :m ?x BIND(?x AS ?n) }", "a computed value"),
+        ("?e :n ?n OPTIONAL { ?e :m ?m } FILTER(sqrt(?m) > 1)", "what may be unbound"),
         (f"?e :m ?x0 {DOUBLED} BIND(?x40 + 1 AS ?n)", "a computed value"),
         ("?e :n ?n ; ?p ?v ; ?q ?w ; ?r ?x ; ?s ?y", "very many solutions"),
         ("?e :n ?n ; :text ?t FILTER(STRLEN(REPLACE(?t, '', ?t)) > 3)", "may be very long"),
