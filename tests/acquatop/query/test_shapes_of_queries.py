@@ -211,7 +211,7 @@ def test_aggregates_of_expressions_and_whole_windows(
 
 JOINED_PATTERN = "?post :by ?user ; :n ?n ; :x ?x ; :city ?city"
 OF_JOIN = ("SUM(?n)", "COUNT(*)", "MAX(?n - 2)", "SUM(?n * 0.5)", "MIN(?x)", "AVG(?n)")
-SIDES = (
+BESIDE = (
     "{w} SERVICE :people {{ ?user :home ?home }}",
     "{w} SERVICE :people {{ ?user :home ?home ; :followers ?f }} FILTER(?f > 2 && ?n < 4)",
     "{w} SERVICE :people {{ ?user :home ?home ; :followers ?f }} FILTER(?f > ?n)",
@@ -223,7 +223,7 @@ SIDES = (
 @st.composite
 def groups_of_a_join(draw: st.DrawFn) -> ShapedQuery:
     aggregate, other = (draw(st.sampled_from(OF_JOIN)) for _ in range(2))
-    side = draw(st.sampled_from(SIDES))
+    side = draw(st.sampled_from(BESIDE))
     groups = ["?home", "?user ?home", "?home ?city", "", *(["?place"] if "?place" in side else [])]
     names = draw(st.sampled_from(groups))
     group = f"GROUP BY {names}" if names else ""
