@@ -22,21 +22,22 @@ class Read:
 
     @classmethod
     def of(cls, history: History, name: str, life: int) -> Self:
-        """Return what a query has answered up to a life.
+        """Return what a query has answered up to a life, of each close what was told last.
 
-        A later one may answer again what damage of its state has lost.
+        A later life may answer again what damage of its state has lost, or have no answer then.
         """
-        told = {
-            each.answer.closes_ms: each.answer
-            for each in history.told
-            if _is_of(each, name) and each.life <= life
-        }
+        told = [each for each in history.told if _is_of(each, name) and each.life <= life]
         lost = {
-            each.window.closes_ms
+            each.window.closes_ms: each.life
             for each in history.unanswered
             if each.window.query == name and each.life <= life
         }
-        return cls(told, frozenset(lost - set(told)))
+        answers = {
+            each.answer.closes_ms: each.answer
+            for each in told
+            if each.life >= lost.get(each.answer.closes_ms, each.life)
+        }
+        return cls(answers, frozenset(lost.keys() - answers.keys()))
 
     def problem(self, answer: Answer) -> str | None:
         """Return what is wrong with an answer that was made of these; None if nothing is."""

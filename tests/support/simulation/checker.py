@@ -158,11 +158,28 @@ def _index(query: QuerySpec, closes_ms: int) -> int:
 # Files --------------------------------------------------------------------------------------------
 
 
+def _told_last(history: History) -> dict[tuple[str, int], str]:
+    """Return what was told last of each window that still stands.
+
+    If an answer comes out differently after a crash, the windows of its readers that hold it are
+    told again, or have nothing in them any more.
+    """
+    told: dict[tuple[str, int], str] = {}
+    closes: dict[tuple[str, int], int] = {}
+    for each in history.told:
+        key = each.answer.query, each.answer.window
+        if told.get(key, each.document) != each.document:
+            readers = [q.name for q in history.scenario.queries if q.reads == each.answer.query]
+            for one in [one for one in told if one[0] in readers]:
+                if closes[one] >= each.answer.closes_ms:
+                    del told[one]
+        told[key], closes[key] = each.document, each.answer.closes_ms
+    return told
+
+
 def _judge_files(history: History, verdict: Verdict) -> None:
     """Check that each window has one answer in each file, in order, without a gap."""
-    told: dict[tuple[str, int], str] = {}
-    for each in history.told:
-        told[each.answer.query, each.answer.window] = each.document
+    told = _told_last(history)
     for query in history.scenario.queries:
         if query.fails:
             continue
@@ -214,8 +231,8 @@ def _expect_no_gap(
         verdict.expect("no window is left out", not missing, f"{name}: {missing} of {indices}")
         verdict.checks["a window without an answer is told"] += len(whole & gone - set(indices))
     if name in history.ended:
-        last_life = history.unanswered[-1].life
-        in_a_row = [each for each in history.unanswered if each.life == last_life]
+        ended = history.ended[name]
+        in_a_row = [each for each in history.unanswered if each.life == ended]
         verdict.expect("lost in a row before it ends", len(in_a_row) >= 3, f"{name}: {in_a_row}")
         return
     stream = history.scenario.stream(query.streams[0])
