@@ -18,7 +18,7 @@ from acquatop.app.cli import build_parser, main
 from acquatop.app.cli.demo import SCENES
 from acquatop.catalog import catalog
 from acquatop.catalog.remotes import AUTH, FEEDS, KINDS, METHODS, TABLES, keys_of
-from acquatop.catalog.services import COMMON_KEYS, SOLUTIONS
+from acquatop.catalog.services import COMMON_KEYS, SOLUTIONS, policies
 from acquatop.catalog.vocabulary import PROPOSERS
 from acquatop.lab.generate import KINDS as KINDS_OF_CHANGE
 from acquatop.lab.replay.data import values_of
@@ -154,7 +154,7 @@ def test_every_option_of_a_connector_is_documented(name: str) -> None:
 
 
 def test_every_policy_can_be_named_in_a_catalog() -> None:
-    assert {policy.split("-")[1] for policy in catalog.POLICIES} == set(DEFAULT_RANKERS)
+    assert {policy.split("-")[1] for policy in policies()} == set(DEFAULT_RANKERS)
 
 
 def test_the_limits_are_those_that_are_documented() -> None:

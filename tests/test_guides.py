@@ -22,6 +22,14 @@ DOCS = Path(__file__).parents[1] / "docs"
 GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]
 NEED_SPARK = ("cluster.md", "connector.md")
 
+INSTALLED_ALONE = {
+    "PIP_NO_INDEX": "1",
+    "PIP_NO_DEPS": "1",
+    "PIP_NO_BUILD_ISOLATION": "0",
+    "PIP_QUIET": "1",
+}
+"""Settings with which pip fetches nothing; the zero is how that option is said to be set."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -32,6 +40,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PWD", str(tmp_path))
     monkeypatch.setenv("PATH", f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.syspath_prepend(str(tmp_path))
+    for name, value in INSTALLED_ALONE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PIP_TARGET", str(tmp_path / "installed"))
     known = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - known:

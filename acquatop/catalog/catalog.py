@@ -23,18 +23,17 @@ from acquatop.catalog.remotes import KINDS, SparqlSource
 from acquatop.catalog.section import CatalogError, Document, Section
 from acquatop.catalog.services import SOLUTIONS, Refresh, Service, read_service
 from acquatop.catalog.spark_settings import SparkSettings, read_spark
-from acquatop.catalog.vocabulary import PROPOSERS, Strategy
+from acquatop.catalog.vocabulary import Strategy
+from acquatop.plugins import CONNECTORS, RANKERS
 from connectors.contract import RecordDecoder
 from connectors.instants import EARLIEST_MS, LATEST_MS
-from connectors.registry import CONNECTORS
-from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+from replica.rankers import RankerRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
     "KINDS",
-    "POLICIES",
     "SOLUTIONS",
     "Catalog",
     "CatalogError",
@@ -52,7 +51,6 @@ AHEAD_MS = 3_600_000
 """Default limit: one record with a time far in the future would make all that follow late."""
 OFF = "off"
 DEAD_LETTERS_BYTES = 64 << 20
-POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in DEFAULT_RANKERS)
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ class Catalog:
         path: str | Path,
         *,
         variables: Mapping[str, str] | None = None,
-        rankers: RankerRegistry = DEFAULT_RANKERS,
+        rankers: RankerRegistry = RANKERS,
     ) -> Catalog:
         """Read a catalog; :class:`CatalogError` names file, line and key of each problem.
 
@@ -147,7 +145,7 @@ class Catalog:
         *,
         file: Path,
         variables: Mapping[str, str] | None = None,
-        rankers: RankerRegistry = DEFAULT_RANKERS,
+        rankers: RankerRegistry = RANKERS,
     ) -> Catalog:
         """Parse a catalog's text; relative paths in it start from the folder of ``file``."""
         try:

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 
 from acquatop.catalog.section import Section
+from acquatop.plugins import CONNECTORS
 from connectors.columns import ColumnsMapping, coded_option, columns_option
 from connectors.contract import RecordDecoder
 from connectors.delimited import CsvMapping
 from connectors.ntriples import NTriplesMapping
 from connectors.option import Kind, Option
-from connectors.registry import CONNECTORS
 from connectors.x_api.posts import PostsMapping
 
 

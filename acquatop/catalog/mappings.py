@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from acquatop.catalog.objects import Prefixes, iri_of, read_object, read_property
 from acquatop.catalog.remotes import expanded
 from acquatop.catalog.section import Section
+from acquatop.plugins import CONNECTORS
 from connectors.columns import ColumnsMapping
 from connectors.contract import RecordDecoder
 from connectors.delimited import CsvMapping, Dialect
@@ -25,7 +26,7 @@ from connectors.mapping import (
     Template,
 )
 from connectors.ntriples import NTriplesMapping
-from connectors.registry import ARRIVALS, CONNECTORS, PLACES, TOPICS
+from connectors.registry import ARRIVALS, PLACES, TOPICS
 from connectors.topics import is_topic
 from connectors.x_api.posts import CREATED, PostsMapping
 from replica.terms import is_term

@@ -16,6 +16,7 @@ from acquatop.catalog.remotes import (
 )
 from acquatop.catalog.section import Section
 from acquatop.catalog.vocabulary import PROPOSERS
+from acquatop.plugins import RANKERS
 from replica.access import CONCURRENCY
 from replica.budget import NOTHING, Budget
 from replica.spending.limit import Limit
@@ -102,6 +103,11 @@ def read_service(
     )
 
 
+def policies(rankers: Collection[str] = RANKERS) -> tuple[str, ...]:
+    """Return the policies that a catalog may name."""
+    return tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in rankers)
+
+
 def _limits(section: Section) -> tuple[Limit, ...]:
     limits = []
     for written in section.texts("limits"):
@@ -116,7 +122,6 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
     section.allow(
         "policy", "n", "refill", "items", "requests", "deadline", "bank", "strict", "ledger"
     )
-    policies = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in rankers)
     bank = section.section("bank")
     bank.allow("items", "requests")
     strict = section.flag("strict", default=False)
@@ -130,7 +135,7 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
         )
     items = section.whole("items", least=0)
     return Refresh(
-        policy=section.choice("policy", policies, default="ANY-IMP"),
+        policy=section.choice("policy", policies(rankers), default="ANY-IMP"),
         n=10 if chooses_n else section.whole("n", default=10, least=0),
         refill=refill,
         budget=Budget(

@@ -32,11 +32,12 @@ from acquatop.errors import UserError
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import Bound
 from acquatop.plan.whole_windows import in_whole_windows
+from acquatop.plugins import RANKERS
 from acquatop.query.kinds import Resources
 from acquatop.refresh.open_replicas import Progress, Replicas
 from acquatop.runtime import Runtime, check_runtime, open_runtime
 from replica.clocks import Clock, SteadyTime
-from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+from replica.rankers import RankerRegistry
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Engine:
         spark: SparkSession | SparkSettings | None = None,
         clock: Clock = time.monotonic,
         functions: FunctionRegistry = DEFAULT_FUNCTIONS,
-        rankers: RankerRegistry = DEFAULT_RANKERS,
+        rankers: RankerRegistry = RANKERS,
         progress: Progress | None = None,
         observer: Observer | None = None,
         state: Path | RemotePlace | str | None = None,
@@ -185,7 +186,7 @@ class Engine:
         spark: SparkSession | SparkSettings | None = None,
         variables: Mapping[str, str] | None = None,
         functions: FunctionRegistry = DEFAULT_FUNCTIONS,
-        rankers: RankerRegistry = DEFAULT_RANKERS,
+        rankers: RankerRegistry = RANKERS,
         progress: Progress | None = None,
         observer: Observer | None = None,
         state: Path | RemotePlace | str | None = None,

@@ -15,7 +15,7 @@ from acquatop.errors import AcquaTopError, UserError
 from acquatop.plan.answers_stream import Made, made_by, with_answers
 from acquatop.plan.bound import Bound
 from acquatop.plan.columns import columns_of
-from connectors.registry import CONNECTORS
+from acquatop.plugins import CONNECTORS
 
 if TYPE_CHECKING:
     from acquatop.answer.sinks.contract import Sink

@@ -14,6 +14,7 @@ from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.plan.bound import Bound, BoundQuery
+from acquatop.plugins import RANKERS
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.moving import Move, MovingAggregates
 from acquatop.query.contents import content_of
@@ -27,7 +28,7 @@ from acquatop.refresh.replica_refresh import RankingNeeds
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Maintainer, Refreshed
-from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+from replica.rankers import RankerRegistry
 from replica.store import JoinedStore
 
 
@@ -47,7 +48,7 @@ class TopKEvaluation:
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
-        rankers: RankerRegistry = DEFAULT_RANKERS,
+        rankers: RankerRegistry = RANKERS,
         random: np.random.Generator | None = None,
         scattered: ExecutorAggregates | None = None,
         move: Move | None = None,

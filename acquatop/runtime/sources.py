@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from acquatop.errors import UserError
+from acquatop.plugins import CONNECTORS
 from connectors import ConnectorError
 from connectors.live import LiveReader
-from connectors.registry import CONNECTORS, PIPE
+from connectors.registry import PIPE
 from connectors.source_status import SourceStatus, TellsStatus
 
 

@@ -13,6 +13,7 @@ from acquatop.catalog.catalog import Stream
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
+from acquatop.plugins import CONNECTORS
 from acquatop.runtime import Batch, Consumer, JobAhead, Position, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in, with_offset
 from acquatop.runtime.driver_source import register_in_driver
@@ -45,7 +46,6 @@ from acquatop.runtime.taker import Taker
 from connectors.divisible import Divisible
 from connectors.ending_source import ending
 from connectors.paced_source import PlanNotes, paced
-from connectors.registry import CONNECTORS
 from connectors.source_status import SourceStatus
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ RankerClass = Callable[[], Ranker]
 
 
 class RankerRegistry(Mapping[str, RankerClass]):
-    """Immutable mapping of names to ranker classes; extended by making another one.
+    """Mapping of names to ranker classes; extended by making another one with ``more``.
 
     >>> class Backwards:
     ...     def __call__(self, candidates):
@@ -31,32 +31,45 @@ class RankerRegistry(Mapping[str, RankerClass]):
     ['BACKWARDS']
     """
 
-    def __init__(self, rankers: Mapping[str, RankerClass]) -> None:
-        self._rankers = MappingProxyType(dict(rankers))
+    def __init__(
+        self, rankers: Mapping[str, RankerClass], more: Mapping[str, RankerClass] | None = None
+    ) -> None:
+        self._rankers = rankers
+        self._more: Mapping[str, RankerClass] = MappingProxyType(dict(more or {}))
 
     def __getitem__(self, name: str) -> RankerClass:
-        return self._rankers[name]
+        return self._more[name] if name in self._more else self._rankers[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._more or name in self._rankers
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._rankers)
+        yield from self._rankers
+        yield from (name for name in self._more if name not in self._rankers)
 
     def __len__(self) -> int:
-        return len(self._rankers)
+        return sum(1 for _ in self)
 
     def with_ranker(self, name: str, ranker: RankerClass) -> RankerRegistry:
         """Return a registry with one more ranker; replaces a ranker of the same name.
 
         A name consists of capital letters, digits and ``-``.
         """
-        if not re.fullmatch(r"[A-Z0-9-]+", name):
-            raise ValueError(
-                f"{name!r} is no name for a ranker: it consists of capital letters, digits and '-'"
-            )
-        if not isinstance(ranker, type) or "__call__" not in dir(ranker):
-            raise ValueError(
-                f"ranker {name} must be a class whose objects can be called with candidates"
-            )
-        return RankerRegistry({**self._rankers, name: ranker})
+        more = {**self._more, name: checked_ranker(name, ranker)}
+        return RankerRegistry(self._rankers, more)
+
+
+def checked_ranker(name: str, ranker: object) -> RankerClass:
+    """Return a ranker's class; raise :class:`ValueError` if it, or its name, cannot be one."""
+    if not re.fullmatch(r"[A-Z0-9-]+", name):
+        raise ValueError(
+            f"{name!r} is no name for a ranker: it consists of capital letters, digits and '-'"
+        )
+    if not isinstance(ranker, type) or "__call__" not in dir(ranker):
+        raise ValueError(
+            f"ranker {name} must be a class whose objects can be called with candidates"
+        )
+    return ranker
 
 
 DEFAULT_RANKERS = RankerRegistry(

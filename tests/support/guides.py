@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import doctest
 import io
+import os
 import re
 import runpy
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -73,7 +75,7 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
 
 def _printed(place: str, command: str) -> str:
     """Run a command and return what it prints: ours in this process,
-    which saves the start of another.
+    which saves the start of another. What pip installs is in a folder of its own.
     """
     program, *arguments = shlex.split(command)
     said = io.StringIO()
@@ -81,6 +83,9 @@ def _printed(place: str, command: str) -> str:
         with redirect_stdout(said):
             code = main(arguments)
         assert code == 0, f"{place}: {command} ended with {code}"
+    elif program == "pip":
+        subprocess.run(command, shell=True, check=True, timeout=100)
+        sys.path.insert(0, os.environ["PIP_TARGET"])
     elif program == "python":
         with redirect_stdout(said):
             runpy.run_path(arguments[0], run_name="__main__")

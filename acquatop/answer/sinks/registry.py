@@ -19,6 +19,7 @@ from acquatop.answer.sinks.results_tsv import results_tsv_sink
 from acquatop.answer.sinks.stdout import StdoutSink
 from acquatop.answer.sinks.turtle import turtle_sink
 from acquatop.errors import UserError
+from acquatop.plugins import SINKS
 from connectors.object_store.address import FORMS, StoreAddress, is_address
 from replica.http.auth import Secret
 from rspql.diagnostics import nearest
@@ -65,6 +66,8 @@ def open_sink(target: str, environment: Mapping[str, str] = os.environ) -> Sink:
         return _open_path(kind, place)
     if kind in BROKERS:
         return _open_broker(kind, target, environment)
+    if kind in SINKS:
+        return SINKS[kind](place)
     # Quote only the kind: the rest could hold a password.
     raise UserError(f'there is no kind of sink "{kind[:60]}"\n  hint: {_hint(kind)}')
 
@@ -115,10 +118,11 @@ def _open_broker(kind: str, target: str, environment: Mapping[str, str]) -> Sink
 
 
 def _hint(kind: str) -> str:
-    listed = f"The kinds are {', '.join(TARGETS)}"
+    known = (*TARGETS, *(f"{name}:…" for name in SINKS))
+    listed = f"The kinds are {', '.join(known)}"
     named = Path(kind).suffix.removeprefix(".")
     if named in PATHS:
         return f"did you mean {named}:{kind}? {listed}"
-    forms = {form.partition(":")[0]: form for form in TARGETS}
+    forms = {form.partition(":")[0]: form for form in known}
     near = nearest(kind.lower(), forms)
     return f"did you mean {forms[near]}? {listed}" if near else listed

@@ -15,6 +15,7 @@ from acquatop.app.cli.exit_codes import guarded
 from acquatop.app.cli.explain import add_parser as add_explain
 from acquatop.app.cli.fmt import add_parser as add_fmt
 from acquatop.app.cli.generate import add_parser as add_generate
+from acquatop.app.cli.plugins import add_parser as add_plugins
 from acquatop.app.cli.record import add_parser as add_record
 from acquatop.app.cli.run import add_parser as add_run
 from acquatop.app.cli.serve import add_parser as add_serve
@@ -32,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for add_verb in (
         *(add_demo, add_run, add_serve, add_check, add_explain, add_fmt, add_connectors),
-        *(add_record, add_generate, add_evaluate, add_advise),
+        *(add_plugins, add_record, add_generate, add_evaluate, add_advise),
     ):
         add_verb(verbs)
     return parser

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ def add_parser(verbs: Any) -> None:
 
 def execute(options: argparse.Namespace) -> None:
     """Print the connectors' descriptions; refuse an unknown name, with the nearest known one."""
-    from connectors.registry import CONNECTORS
+    from acquatop.plugins import CONNECTORS
     from rspql.diagnostics import nearest
 
     for name in options.names:
@@ -39,7 +40,13 @@ def execute(options: argparse.Namespace) -> None:
             hint = f'did you mean "{near}"?' if near else f"there are {', '.join(CONNECTORS)}"
             raise UserError(f'there is no connector "{name}"\n  hint: {hint}')
     for name in options.names or CONNECTORS:
-        connector = CONNECTORS[name]
+        try:
+            connector = CONNECTORS[name]
+        except UserError as error:
+            if options.names:
+                raise
+            sys.stderr.write(f"acquatop: {error}\n")
+            continue
         if options.json:
             write_line(json.dumps(connector.to_json(), ensure_ascii=False))
         else:

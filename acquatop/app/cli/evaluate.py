@@ -204,13 +204,14 @@ def of_trace(folder: Path, file: str) -> Experiment:
 
 def check_policies(policies: tuple[str, ...]) -> None:
     """Raise :class:`UserError` for an unknown policy."""
-    from acquatop.catalog.catalog import POLICIES as KNOWN
+    from acquatop.catalog.services import policies as policies_of
     from rspql.diagnostics import nearest
 
+    known = policies_of()
     for each in policies:
-        if each not in KNOWN:
-            near = nearest(each, KNOWN)
-            hint = f"did you mean {near}?" if near else f"known are {', '.join(KNOWN)}"
+        if each not in known:
+            near = nearest(each, known)
+            hint = f"did you mean {near}?" if near else f"known are {', '.join(known)}"
             raise UserError(f'there is no policy "{each}"\n  hint: {hint}')
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from acquatop.catalog.catalog import POLICIES
 from acquatop.catalog.section import CatalogError, Document, Section
+from acquatop.catalog.services import policies
 from acquatop.errors import UserError
 from acquatop.lab.generate import KINDS
 from acquatop.lab.replay.data import Data, Generated, Recorded, values_of
@@ -120,9 +120,10 @@ def _experiment(root: Section) -> Experiment | None:
 
 def _policies(root: Section, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
     found = tuple(root.texts(key)) if key in root else default
+    known = policies()
     for each in found:
-        if each not in POLICIES:
-            root.problem(f'there is no policy "{each}"', key, f"known are {', '.join(POLICIES)}")
+        if each not in known:
+            root.problem(f'there is no policy "{each}"', key, f"known are {', '.join(known)}")
     return found
 
 

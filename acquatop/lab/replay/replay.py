@@ -21,13 +21,14 @@ from acquatop.lab.replay.right_join import joined_names
 from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.trace import Trace
 from acquatop.plan.bound import BoundQuery
+from acquatop.plugins import RANKERS
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.joined_top import JoinedTop
 from acquatop.topk.contract import FloatArray
 from replica.budget import Budget
 from replica.clocks import EventTime
-from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+from replica.rankers import RankerRegistry
 
 _ALL = 1 << 40
 """More items than any remote has."""
@@ -56,7 +57,7 @@ class Replay:
     the same answers.
     """
 
-    def __init__(self, trace: Trace, *, rankers: RankerRegistry = DEFAULT_RANKERS) -> None:
+    def __init__(self, trace: Trace, *, rankers: RankerRegistry = RANKERS) -> None:
         self.trace = trace
         self._rankers = rankers
         self._closes = [trace.bound.windows.bounds(window)[1] for window in trace.windows()]

@@ -20,6 +20,7 @@ from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.ingest.terms import to_rdflib
 from acquatop.plan.bound import Bound, BoundWindowed
+from acquatop.plugins import RANKERS
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.schedule.several_streams import SeveralStreams
 from acquatop.query.schedule.windows import Due
@@ -41,7 +42,7 @@ from acquatop.refresh.service_refresh import RefreshResult, ServiceRefresh
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
-from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+from replica.rankers import RankerRegistry
 from replica.store import WHOLE, SolutionStore
 from replica.terms import is_term
 from rspql.ast import Values
@@ -72,7 +73,7 @@ class SparqlEvaluation:
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
-        rankers: RankerRegistry = DEFAULT_RANKERS,
+        rankers: RankerRegistry = RANKERS,
         random: np.random.Generator | None = None,
         instant: Callable[[int], int] = int,
         open_engine: OpenEngine = LocalEngine,

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from acquatop.catalog.catalog import POLICIES, Catalog, CatalogError
+from acquatop.catalog.catalog import Catalog, CatalogError
+from acquatop.catalog.services import policies
 from connectors.columns import ColumnsMapping
 from connectors.mapping import IRI, Property, Template
 from connectors.ntriples import NTriplesMapping
@@ -261,4 +262,4 @@ def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
 
 
 def test_every_ranker_can_be_named() -> None:
-    assert {policy.partition("-")[2] for policy in POLICIES} == set(DEFAULT_RANKERS)
+    assert {policy.partition("-")[2] for policy in policies()} == set(DEFAULT_RANKERS)

@@ -1,0 +1,140 @@
+"""Extensions that installed distributions bring, found by their entry points.
+
+A distribution names them in its ``pyproject.toml``, in a group of :data:`GROUPS`. An extension is
+imported when a catalog, a command or a program uses its name, and not before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from acquatop.errors import UserError
+from connectors.registry import CONNECTORS as OWN_CONNECTORS
+from connectors.registry import Connector
+from replica.rankers.registry import DEFAULT_RANKERS, RankerRegistry, checked_ranker
+
+if TYPE_CHECKING:
+    from acquatop.answer.sinks.contract import Sink
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """An installed extension: its name, the distribution that brings it, and where its code is.
+
+    ``hidden_by`` tells why it is not used: the project, or another distribution, has its name.
+    """
+
+    group: str
+    name: str
+    distribution: str
+    code: str
+    hidden_by: str | None = None
+
+
+class Extensions(Mapping[str, T], Generic[T]):
+    """The project's own extensions of one kind by their names, and those that are installed.
+
+    An installed one never replaces one of the project's own. ``checked`` returns what was imported
+    for a name if it can serve, and raises :class:`ValueError` if not.
+    """
+
+    def __init__(
+        self, group: str, own: Mapping[str, T], checked: Callable[[str, object], T]
+    ) -> None:
+        self.group = group
+        self._own = own
+        self._checked = checked
+        self._loaded: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        """Return an extension; :class:`~acquatop.errors.UserError` if it cannot be imported."""
+        if name in self._own:
+            return self._own[name]
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name, self._installed[name])
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._installed
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._own
+        yield from (name for name in self._installed if name not in self._own)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def installed(self) -> Iterator[Plugin]:
+        """Yield the installed extensions, also those that others hide; imports none of them."""
+        for name, points in self._installed.items():
+            for point in points:
+                others = [_distribution(each) for each in points if each is not point]
+                hidden_by = "acquatop" if name in self._own else ", ".join(others)
+                yield Plugin(self.group, name, _distribution(point), point.value, hidden_by or None)
+
+    @property
+    def _installed(self) -> Mapping[str, tuple[EntryPoint, ...]]:
+        return _points(self.group, tuple(sys.path))
+
+    def _load(self, name: str, points: tuple[EntryPoint, ...]) -> T:
+        names = " and ".join(sorted(map(_distribution, points)))
+        kind = self.group.removeprefix("acquatop.").removesuffix("s")
+        if len(points) > 1:
+            raise UserError(
+                f'the {kind} "{name}" is in {names}\n  hint: uninstall all of them but one'
+            )
+        try:
+            return self._checked(name, points[0].load())
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise UserError(f'the {kind} "{name}" of {names} cannot be used: {what}') from error
+
+
+@lru_cache(maxsize=16)
+def _points(group: str, _path: tuple[str, ...]) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Return the entry points of a group by name, as found on a search path for modules."""
+    found: dict[str, list[EntryPoint]] = defaultdict(list)
+    for point in entry_points(group=group):
+        found[point.name].append(point)
+    return {name: tuple(found[name]) for name in sorted(found)}
+
+
+def _distribution(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
+
+
+def _connector(name: str, found: object) -> Connector:
+    if not isinstance(found, Connector) or found.name != name:
+        raise ValueError(f'{found!r} is no connectors.registry.Connector named "{name}"')
+    return found
+
+
+def _sink(_name: str, found: object) -> Callable[[str], Sink]:
+    if not callable(found):
+        raise ValueError(f"{found!r} cannot be called with what follows the colon of a target")
+    return found
+
+
+CONNECTORS: Extensions[Connector] = Extensions("acquatop.connectors", OWN_CONNECTORS, _connector)
+"""Connectors that streams may name."""
+SINKS: Extensions[Callable[[str], Sink]] = Extensions("acquatop.sinks", {}, _sink)
+"""Openers of installed sinks, by what stands before the colon of a target."""
+_RANKERS = Extensions("acquatop.rankers", DEFAULT_RANKERS, checked_ranker)
+RANKERS = RankerRegistry(_RANKERS)
+"""Rankers that policies may name."""
+FAMILIES: tuple[Extensions[object], ...] = (CONNECTORS, SINKS, _RANKERS)  # type: ignore[assignment]
+GROUPS = tuple(family.group for family in FAMILIES)
+"""Groups of entry points."""
+
+
+def plugins() -> list[Plugin]:
+    """Return what is installed, of all kinds."""
+    return [plugin for family in FAMILIES for plugin in family.installed()]

@@ -1,0 +1,109 @@
+"""Extensions of installed distributions: found without being imported, and used by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from acquatop.answer.sinks import open_sink
+from acquatop.app.cli import main
+from acquatop.catalog.catalog import Catalog
+from acquatop.errors import UserError
+from acquatop.plugins import CONNECTORS, GROUPS, RANKERS, plugins
+from connectors.registry import LINES
+from tests.support.worlds import NS, catalog_text
+
+Install = Callable[..., None]
+
+RANKER = """
+import numpy as np
+
+class Backwards:
+    def __call__(self, candidates):
+        return np.arange(len(candidates))[::-1]
+"""
+SINK = """
+from acquatop.answer.sinks.callback import CallbackSink
+
+def opened(place):
+    return CallbackSink(lambda answer: print(place, answer.window))
+"""
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Install a distribution: its modules, and its entry points in the form that pip writes."""
+
+    def installed(distribution: str, points: str, **modules: str) -> None:
+        site = tmp_path / distribution
+        metadata = site / f"{distribution}-1.0.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text(f"Name: {distribution}\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text(points)
+        for name, text in modules.items():
+            (site / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(str(site))
+
+    return installed
+
+
+def test_nothing_is_installed_and_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugins"]) == 0
+    said = capsys.readouterr().out
+    assert plugins() or all(group in said for group in GROUPS)
+
+
+def test_a_policy_may_name_a_ranker_of_a_distribution(install: Install, tmp_path: Path) -> None:
+    install("backwards", "[acquatop.rankers]\nBACKWARDS = ranks:Backwards\n", ranks=RANKER)
+    text = catalog_text(policy="AT-BACKWARDS")
+    catalog = Catalog.parse(text, file=tmp_path / "c.toml")
+    assert catalog.services[f"{NS}people"].refresh.policy == "AT-BACKWARDS"
+    assert RANKERS["BACKWARDS"].__module__ == "ranks"  # type: ignore[attr-defined]
+
+
+def test_nothing_is_imported_before_its_name_is_used(
+    install: Install, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    install("broken", "[acquatop.connectors]\nbroken = breaks:IT\n", breaks="raise OSError('no')")
+    Catalog.parse(catalog_text(), file=tmp_path / "c.toml")
+    assert main(["plugins"]) == 0
+    assert "connector broken: broken 1.0, breaks:IT\n" in capsys.readouterr().out
+    assert main(["connectors"]) == 0
+    said = capsys.readouterr()
+    assert "lines: " in said.out
+    assert 'the connector "broken" of broken 1.0 cannot be used: OSError: no' in said.err
+    with pytest.raises(UserError, match=r"of broken 1\.0 cannot be used: OSError: no"):
+        CONNECTORS["broken"]
+
+
+def test_what_is_no_extension_of_its_kind_is_refused_with_its_distribution(
+    install: Install,
+) -> None:
+    install("odd", "[acquatop.connectors]\nodd = odds:IT\n", odds="IT = 3")
+    with pytest.raises(UserError, match=r"of odd 1\.0 cannot be used: ValueError: 3 is no"):
+        CONNECTORS["odd"]
+
+
+def test_the_project_s_own_are_never_replaced(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install("taker", "[acquatop.connectors]\nlines = takes:LINES\n", takes="LINES = None")
+    assert CONNECTORS["lines"] is LINES
+    assert main(["plugins"]) == 0
+    assert "connector lines: taker 1.0, takes:LINES, hidden by acquatop" in capsys.readouterr().out
+
+
+def test_two_distributions_with_one_name_are_named(install: Install) -> None:
+    install("first", "[acquatop.sinks]\nprints = a:opened\n")
+    install("second", "[acquatop.sinks]\nprints = b:opened\n")
+    with pytest.raises(UserError, match=r'the sink "prints" is in first 1.0 and second 1.0'):
+        open_sink("prints:here")
+
+
+def test_a_target_may_name_a_sink_of_a_distribution(install: Install) -> None:
+    install("prints", "[acquatop.sinks]\nprints = printing:opened\n", printing=SINK)
+    assert type(open_sink("prints:here")).__name__ == "CallbackSink"
+    with pytest.raises(UserError, match=r"did you mean prints:…\?"):
+        open_sink("print:here")
