@@ -14,6 +14,7 @@ from acquatop.answer.assembly import ClosedWindow
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.plan.bound import Bound, BoundQuery
+from acquatop.plugins import RANKERS
 from acquatop.query.contents import content_of
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.joined_remote import NoRemote, remote_of
@@ -27,7 +28,7 @@ from acquatop.refresh.replica_refresh import RankingNeeds
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Maintainer, Refreshed
-from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+from replica.rankers import RankerRegistry
 from replica.store import JoinedStore
 
 
@@ -47,7 +48,7 @@ class JoinedWindowsEvaluation:
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
-        rankers: RankerRegistry = DEFAULT_RANKERS,
+        rankers: RankerRegistry = RANKERS,
         random: np.random.Generator | None = None,
         instant: Callable[[int], int] = int,
     ) -> None:
