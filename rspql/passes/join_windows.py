@@ -6,7 +6,7 @@ close as if it stood alone. The parts are joined by the terms that they share, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rspql import ast
@@ -98,27 +98,27 @@ def _check_shared(name: str, part: StreamPart) -> None:
 
 def push_to_parts(
     joined: JoinedParts, filters: Iterable[ast.Expression], remote: Names
-) -> tuple[PushedFilters, Mapping[StreamPart, tuple[ast.Expression, ...]]]:
-    """Return the filters of a query by where they are decided, and those of each part.
+) -> tuple[PushedFilters, Sequence[tuple[ast.Expression, ...]]]:
+    """Return the filters of a query by where they are decided, and those of each part in order.
 
     The rest is decided on what the parts join to: also the conditions on aggregates.
     """
     beside = push_filters(filters, {}, remote)
     left = [*beside.joined, *(each for part in joined.parts for each in part.later)]
-    own: dict[StreamPart, tuple[ast.Expression, ...]] = {}
+    own = []
     for part in joined.parts:
         names = part.bound if part.aggregate is None else dict.fromkeys(part.aggregate.keys)
         arriving = push_filters(left, names, {})
         inside = push_filters(part.filters, part.solved, {})
-        own[part] = (*inside.stream, *arriving.stream)
+        own.append((*inside.stream, *arriving.stream))
         left = list(arriving.joined)
-    every = tuple(each for several in own.values() for each in several)
+    every = tuple(each for several in own for each in several)
     return PushedFilters(every, beside.remote, tuple(left)), own
 
 
 def window_parts(
     joined: JoinedParts,
-    own: Mapping[StreamPart, tuple[ast.Expression, ...]],
+    own: Sequence[tuple[ast.Expression, ...]],
     windows: Sequence[AnyWindow],
     inputs: Iterable[str],
     conditions: Sequence[ast.Expression],
@@ -128,7 +128,7 @@ def window_parts(
     """Return the parts as the plan has them; ``conditions`` are decided on what they join to."""
     found = []
     inputs = tuple(inputs)
-    for part in joined.parts:
+    for part, filters in zip(joined.parts, own, strict=True):
         window = next(each for each in windows if each.name == part.window)
         if isinstance(window, CountWindow):
             raise NotIncremental("windows that count are not joined", part.window)
@@ -143,7 +143,7 @@ def window_parts(
                 window,
                 part.pattern,
                 tuple(part.solved),
-                own[part],
+                filters,
                 part.aggregate,
                 None if part.group is None else as_evaluated(part.group, functions),
                 part.is_linked,

@@ -160,7 +160,7 @@ def _with_one_service(
     decided = _decided_by(service, sources)
     written = [_written(each, query) for each in filters]
     joined = part if isinstance(part, JoinedParts) else None
-    pushed, own = push_to_parts(joined, written, decided) if joined else (None, {})
+    pushed, own = push_to_parts(joined, written, decided) if joined else (None, ())
     pushed = pushed or _pushed(part, written, decided)
     _check_decidable([*written, *pushed.stream, *pushed.joined])
     check_stream_filters(pushed.stream, functions)

@@ -80,6 +80,10 @@ SHAPES = {
     "one window twice": f"""SELECT ?user ?one ?other (?n + ?o AS ?score)
 {W} {{ WINDOW :w {{ ?one :n ?n ; :by ?user }} WINDOW :w {{ ?other :n ?o ; :by ?user }}
   FILTER(?n > ?o) }} ORDER BY DESC(?score) LIMIT 3""",
+    "one pattern twice": f"""SELECT ?one ?user (?n - ?m AS ?score)
+{W} {V} :posts [RANGE 9s STEP 1s] {{ WINDOW :w {{ ?one :n ?n ; :by ?user }}
+  WINDOW :w {{ ?one :n ?n ; :by ?user }} WINDOW :v {{ {COUNTS.format("m")} }} FILTER(?n < 4)
+}} ORDER BY DESC(?score) LIMIT 3""",
     "several keys": f"""SELECT DISTINCT ?user (?n - ?m AS ?score)
 {W} {V} :posts [RANGE 9s STEP 1s] {{
   WINDOW :w {{ SELECT ?user ?city (COUNT(*) AS ?n) {{ ?e :by ?user ; :in ?city }}
