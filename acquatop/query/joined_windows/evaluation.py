@@ -149,8 +149,18 @@ class JoinedWindowsEvaluation:
         for due in self._schedule.due(watermark_ms):
             for at, window in due.closed.items():
                 self._sides[at].close(window)
+            self._pass_by(due)
             if not due.is_skipped:
                 yield self._answer(due, due_at, longest_wait)
+
+    def _pass_by(self, due: Due) -> None:
+        """Let no side that has not begun yet go back behind an answer."""
+        closes = (
+            self._sides[at].cursor.windows.bounds(window)[1] for at, window in due.closed.items()
+        )
+        until_ms = max(closes, default=due.closes_ms)
+        for side in self._sides:
+            side.pass_by(until_ms)
 
     def _answer(self, due: Due, due_at: float, longest_wait: float) -> Answer:
         first = min(due.closed, key=self._declared.__getitem__)

@@ -55,7 +55,7 @@ class WindowSide:
     def add(self, part: Part) -> int:
         """Take in one partition; return the number of late solutions."""
         self.occupancy.note(part.panes, part.facts.earliest_ms)
-        return self._content.add(part, [self.bound.name], self.cursor.closed)
+        return self._content.add(part, [self.bound.name], self.occupancy.closed)
 
     # Windows out ----------------------------------------------------------------------------------
 
@@ -66,6 +66,17 @@ class WindowSide:
         self._content.open_from(window)
         self._ranking.settle(window)
         self._shown = None
+
+    def pass_by(self, time_ms: int) -> None:
+        """Note that the query has answered up to a time: if no window has begun, none goes back.
+
+        Records that lie in a window up to that time are late from then on. None waits, or a window
+        would have begun.
+        """
+        if self.cursor.next is None:
+            window = self.cursor.windows.first(time_ms + 1) - 1
+            self._content.complete(window)
+            self.occupancy.close(window)
 
     @property
     def rows(self) -> Rows:

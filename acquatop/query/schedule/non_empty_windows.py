@@ -32,14 +32,23 @@ class NonEmptyWindows:
         """Note the panes that hold a record, given by the first and the last of their windows."""
         if earliest_ms is None:
             return
-        self.earliest_ms = (
-            earliest_ms if self.earliest_ms is None else min(earliest_ms, self.earliest_ms)
-        )
         each = zip(panes[:, 0].tolist(), panes[:, 1].tolist(), strict=True)
-        self._panes.update(pane for pane in each if self._closed is None or pane[0] > self._closed)
+        open_panes = [pane for pane in each if self._closed is None or pane[0] > self._closed]
+        self._panes.update(open_panes)
+        if self._closed is not None and self.cursor.windows.first(earliest_ms) <= self._closed:
+            # All that is known of the records that are on time is where their panes end.
+            ends = (self.cursor.windows.bounds(first)[1] for first, _ in open_panes)
+            earliest_ms = min(ends, default=None)
+        known = (self.earliest_ms, earliest_ms)
+        self.earliest_ms = min((each for each in known if each is not None), default=None)
+
+    @property
+    def closed(self) -> int | None:
+        """Last window that has closed, or that was passed by before the first began."""
+        return self._closed
 
     def close(self, window: int) -> None:
-        """Note that a window has closed."""
+        """Note that a window has closed, or was passed by."""
         self._closed = window
         while self._panes and self._panes[0][0] <= window and self._panes[0][1] < window:
             del self._panes[0]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acquatop import Answer, Engine
+from acquatop import Answer, Engine, Status
 from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.engine.alignment import MAX_DRIFT
@@ -55,6 +55,11 @@ from tests.support.markers import THOROUGH
 PAIRS = """SELECT ?s ?t
            FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 10s]
            WHERE { WINDOW :v { ?s :p ?p } WINDOW :w { ?t :p ?p } }"""
+SUMMED = """SELECT ?p
+           FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 10s]
+           WHERE { WINDOW :v { SELECT ?p (COUNT(*) AS ?n) { ?s :p ?p } GROUP BY ?p }
+                   WINDOW :w { SELECT ?p (COUNT(*) AS ?m) { ?s :p ?p } GROUP BY ?p } }
+           ORDER BY DESC(?n + ?m) LIMIT 3"""
 TENS = "[RANGE 10s STEP 10s]"
 
 
@@ -575,6 +580,24 @@ def test_an_idle_stream_holds_up_no_other_even_if_it_never_brought_anything(
     assert desk.feed("b", 75_000) == []
     assert desk.feed("a", 81_000) == []
     assert desk.feed("b", 82_000) == [80_000]
+
+
+@pytest.mark.parametrize("arrivals", ["distinct", "all", "latest"])
+@pytest.mark.parametrize("order", ["", " ORDER BY DESC(2 * ?p) LIMIT 3", SUMMED])
+def test_a_stream_that_was_idle_brings_no_answer_back(
+    folder: Path, order: str, arrivals: str
+) -> None:
+    desk = Desk(catalog(folder, arrivals=arrivals, start="", b='idle = "5s"'))
+    desk.register(order if order == SUMMED else PAIRS + order)
+    desk.operators["b"].time.listen()
+    assert desk.feed("a", 8_000, 30_000) == []
+    assert desk.wait(5, "b") == [10_000, 20_000]
+    # The other has been answered without it until 20 000.
+    assert desk.feed("b", 12_000, 18_000, 31_000) == []
+    assert desk.feed("a", 41_000, 60_000) == [30_000]
+    assert desk.feed("b", 62_000) == [40_000, 50_000]
+    assert [answer.counts.late for answer in desk.answers] == [0, 0, 2, 0, 0]
+    assert {answer.status for answer in desk.answers} == {Status.EXACT}
 
 
 def test_two_idle_streams_go_on_by_the_clock(folder: Path) -> None:
