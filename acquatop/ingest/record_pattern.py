@@ -43,6 +43,7 @@ class RecordPattern:
         self._pattern = plan.stream_pattern
         # Values that are only compared may be text; values in arithmetic must be numbers.
         self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
+        self._scored = frozenset(variables_in(plan.score.expression))
         self._conditions = plan.stream_filters
         self._functions = plan.score.functions
 
@@ -150,9 +151,11 @@ class RecordPattern:
     def _check_score(self, found: list[Diagnostic]) -> None:
         for name in self._numbers:
             if not found and not self._is_counted(name):
-                is_mistake = not self._orders_by_term and not self._may_be_number(name)
-                message, code = self._not_counted("the score", name), "score"
-                code = code if is_mistake else "unsupported"
+                is_scored = name in self._scored
+                can_be_meant = self._orders_by_term or self._may_be_number(name)
+                message = self._not_counted("the score" if is_scored else "a filter", name)
+                # What is only compared in a filter may be no number: it is decided elsewhere.
+                code = "score" if is_scored and not can_be_meant else "unsupported"
                 found.append(Diagnostic(code, message, self._pattern[0].span))
 
     def _check_filters(self, found: list[Diagnostic]) -> None:

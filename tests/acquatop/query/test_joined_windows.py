@@ -15,7 +15,7 @@ from acquatop import Answer, Engine
 from acquatop.answer.answer import Status
 from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import bind_query, bind_windowed
-from acquatop.plan.bound import BoundQuery
+from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.check import check_query
 
 CATALOG = """
@@ -268,3 +268,22 @@ def test_others_are_evaluated_over_whole_windows(
     analysis = check_query(text, catalog=world(tmp_path, 0))
     assert analysis.reason is not None
     assert reason in analysis.reason.message
+
+
+@pytest.mark.parametrize(
+    "joined",
+    [
+        "WINDOW :v { ?other :of ?user ; :likes ?m } FILTER(?post != ?other)",
+        "WINDOW :v { ?other :of ?user ; :likes ?m } FILTER(?post < ?other || ?n > 3)",
+    ],
+)
+def test_filters_that_compare_no_numbers_are_decided_over_whole_windows(
+    tmp_path: Path, joined: str
+) -> None:
+    text = f"""PREFIX : <http://example.org/>
+      SELECT ?post ?user (?n + ?m AS ?score) {W} {V} :likes [RANGE 6s STEP 2s] {{
+        WINDOW :w {{ ?post :n ?n ; :by ?user }} {joined} }} ORDER BY DESC(?score) LIMIT 4"""
+    bound = bind_query(text, world(tmp_path, 0))
+    assert isinstance(bound, BoundWindowed)
+    assert bound.reason is not None
+    assert "a filter needs a number in ?post" in bound.reason.message
