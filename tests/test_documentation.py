@@ -199,9 +199,13 @@ def test_all_of_the_service_is_documented() -> None:
 
 
 def test_the_catalog_and_the_queries_in_the_documents_are_good(tmp_path: Path) -> None:
-    shown, _feed, functions = snippets("docs/catalog.md", "toml")
-    parsed = catalog.Catalog.parse(shown + functions, file=tmp_path / "c.toml", variables={})
-    assert (list(parsed.services), list(parsed.functions)) == ([f"{NS}people"], ["decay"])
+    shown, pattern, _feed, functions = snippets("docs/catalog.md", "toml")
+    table = '[services.":ERP"]\nremote = "table"\npath = "t.csv"\nrefresh = { items = 1 }\n'
+    table += '[services.":ERP".mapping]\nkey = "http://example.org/{id}"\n'
+    text = shown + table + pattern + functions
+    parsed = catalog.Catalog.parse(text, file=tmp_path / "c.toml", variables={})
+    assert list(parsed.services) == [f"{NS}people", f"{NS}ERP"]
+    assert list(parsed.functions) == ["decay"]
     first, *_ = snippets("docs/language.md", "sparql")
     for query in (first, *snippets("README.md", "sparql")):
         assert compile_query(query).k > 0

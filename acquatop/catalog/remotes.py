@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from acquatop.catalog.mapped_patterns import mapped_patterns
 from acquatop.catalog.section import Section
 from replica.http.auth import Auth, BasicAuth, BearerAuth, Secret
 from replica.remotes.addresses import RestAddress
@@ -209,7 +210,7 @@ def _statement(section: Section, mapping: RecordMapping) -> str:
         return text
     if key == "query" and statement.is_table:
         section.problem(f'"{text}" is no query', key, f'set table = "{text}"')
-    columns = (mapping.key.path, *(each.path for each in mapping.properties.values()))
+    columns = (mapping.key.path, *(each.path for each in mapping.fields))
     odd = [each for each in columns if not is_column(each)] if statement.is_table else []
     if odd:
         hint = f'set a query in place of the table, with … AS "{odd[0]}" in it'
@@ -332,7 +333,7 @@ def _auth(section: Section) -> Auth | None:
 
 def _mapping(section: Section, prefixes: Mapping[str, str]) -> RecordMapping:
     mapping = section.section("mapping", required=True)
-    mapping.allow("key", "properties")
+    mapping.allow("key", "properties", "patterns")
     key = mapping.text("key")
     template = KeyTemplate.parse("urn:x:{id}")
     try:
@@ -341,9 +342,14 @@ def _mapping(section: Section, prefixes: Mapping[str, str]) -> RecordMapping:
         mapping.problem(str(error), "key")
     properties = {
         expanded(name, prefixes): _field(table, prefixes)
-        for name, table in mapping.section("properties", required=True).tables()
+        for name, table in mapping.section(
+            "properties", required="patterns" not in mapping
+        ).tables()
     }
-    return RecordMapping(template, properties)
+    patterns = mapped_patterns(
+        mapping.section("patterns"), prefixes, lambda each: _field(each, prefixes)
+    )
+    return RecordMapping(template, properties, patterns=patterns)
 
 
 def _field(section: Section, prefixes: Mapping[str, str]) -> Field:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from acquatop.catalog.catalog import Service, Stream
 from acquatop.catalog.remotes import SparqlSource
 from acquatop.plan.bound import BoundWindow
-from acquatop.plan.remote_query import star_of
+from acquatop.plan.remote_query import star_in
 from acquatop.plan.strategy import HintError, Workload, choose
 from acquatop.topk.shared.contract import TopKRequest
 from replica.key_tuples import key_text
@@ -35,7 +35,7 @@ def check_records(
     """Note the reason why a service of records, which has no SPARQL, cannot answer a pattern."""
     if isinstance(service.source, SparqlSource):
         return
-    star = star_of(group, key, service.source.mapping.properties.keys())
+    star = star_in(service.source.mapping, group, key)
     if isinstance(star, Diagnostic):
         found.append(star)
 

@@ -10,6 +10,7 @@ from replica.remotes.records import RecordMapping, Star
 from rspql.ast import Group, Iri, Literal, TriplePattern, Variable, base_of
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.printer import inside_text
+from rspql.scope import visible
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,22 @@ class RemoteQuery:
         return base_of(self.group)
 
     def star(self, mapping: RecordMapping) -> Star:
-        """Return the pattern as a star of a mapping's properties.
+        """Return the pattern as a star of a mapping's properties, or as one of its patterns.
 
         Binding has checked that it is one.
         """
-        star = star_of(self.group, self.key, mapping.properties.keys())
+        star = star_in(mapping, self.group, self.key)
         if not isinstance(star, Star):
             raise ValueError(star.message)
         return star
+
+
+def star_in(mapping: RecordMapping, group: Group, key: str | None) -> Star | Diagnostic:
+    """Return a pattern as records of a mapping answer it, or a diagnostic if they cannot."""
+    known = mapping.patterns.get(inside_text(group))
+    if known is not None and known.key == key and set(visible(group)) <= {key, *known.variables}:
+        return Star(key, {}, fields=known.variables)
+    return star_of(group, key, mapping.properties.keys())
 
 
 def star_of(group: Group, key: str | None, predicates: Collection[str]) -> Star | Diagnostic:
@@ -86,7 +95,8 @@ def _not_of_the_star(
             f"a service of records answers patterns around ?{key}, "
             f"by which it is asked, and not ?{subject}"
         )
-        return Diagnostic("unsupported", message, element.span)
+        hint = "if its records are the pattern's solutions, say so in patterns of its mapping"
+        return Diagnostic("unsupported", message, element.span, hint)
     near = nearest(predicate, predicates)
     listed = ", ".join(f"<{each}>" for each in predicates) or "none"
     hint = f"did you mean <{near}>?" if near else f"it has {listed}"

@@ -35,20 +35,36 @@ class Field:
 
 
 @dataclass(frozen=True)
+class MappedPattern:
+    """Pattern whose solutions are records: its key's variable, and the fields of the others."""
+
+    key: str
+    variables: Mapping[str, Field]
+
+
+@dataclass(frozen=True)
 class RecordMapping:
     """Mapping from records to RDF: the subject, and the field of each predicate's objects.
 
-    ``written`` is for records of text only, such as rows of CSV files: numbers and booleans are
-    then parsed from text.
+    ``patterns`` are those of which a record is a solution as a whole, by their text. ``written`` is
+    for records of text only, such as rows of CSV files: numbers and booleans are then parsed from
+    text.
     """
 
     key: KeyTemplate
     properties: Mapping[str, Field]
     written: bool = False
+    patterns: Mapping[str, MappedPattern] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for each in self.properties.values():
+        for each in self.fields:
             term_maker(each.datatype)
+
+    @property
+    def fields(self) -> Sequence[Field]:
+        """Fields of the properties and of the patterns."""
+        several = (each.variables.values() for each in self.patterns.values())
+        return [*self.properties.values(), *itertools.chain.from_iterable(several)]
 
     def as_written(self) -> RecordMapping:
         """Return the same mapping for records of text only."""
@@ -60,12 +76,14 @@ class Star:
     """Star pattern to match: one subject, and predicates with variables or constants as objects.
 
     ``key`` is the subject's variable. ``columns`` maps each variable to its predicate's IRI.
-    ``constants`` maps a predicate's IRI to the term that must be among its objects.
+    ``constants`` maps a predicate's IRI to the term that must be among its objects. Variables of
+    ``fields`` are unbound if a record lacks them, but not all of them.
     """
 
     key: str
     columns: Mapping[str, str]
     constants: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, Field] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -88,6 +106,15 @@ class _Column:
     datatype: str
     make: TermMaker
     written: bool
+
+    @classmethod
+    def of(cls, about: Field, *, written: bool) -> _Column:
+        """Return the column of a field."""
+        return cls(about.path, about.datatype, term_maker(about.datatype), written)
+
+    def is_in(self, record: object) -> bool:
+        """Return True if a record has a value."""
+        return next(values_at(record, self.path), None) is not None
 
     def terms(self, record: object) -> list[str]:
         """Return a record's distinct terms; raises :class:`_UnfitError` if it has none."""
@@ -140,6 +167,9 @@ class RecordReader:
         self._constants = [
             (_column(mapping, predicate), term) for predicate, term in star.constants.items()
         ]
+        self._fields = {
+            name: _Column.of(about, written=mapping.written) for name, about in star.fields.items()
+        }
 
     def ids(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the key of each id; keys that belong to no record are left out."""
@@ -207,7 +237,11 @@ class RecordReader:
         for column, wanted in self._constants:
             if wanted not in column.terms(record):
                 raise _UnfitError(f'"{column.path}" is another')
-        found = {name: column.terms(record) for name, column in self._columns.items()}
+        columns = dict(self._columns)
+        columns.update((name, each) for name, each in self._fields.items() if each.is_in(record))
+        if self._fields and not columns:
+            raise _UnfitError("no value of a pattern")
+        found = {name: column.terms(record) for name, column in columns.items()}
         if key not in found.get(self._key, [key]):
             raise _UnfitError(f'"{self._columns[self._key].path}" is another')
         terms = {self._key: [key]} | found | {self._key: [key]}
@@ -260,5 +294,4 @@ def _values_among(values: Sequence[object], path: str) -> Iterator[object]:
 def _column(mapping: RecordMapping, predicate: str) -> _Column:
     if predicate not in mapping.properties:
         raise ValueError(f"the mapping has no property <{predicate}>")
-    found = mapping.properties[predicate]
-    return _Column(found.path, found.datatype, term_maker(found.datatype), mapping.written)
+    return _Column.of(mapping.properties[predicate], written=mapping.written)

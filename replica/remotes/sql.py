@@ -43,7 +43,9 @@ class SqlRemote:
         self._parameter: Callable[[str], object] = _integer if integers else str
         self._reader = RecordReader(mapping, star)
         self.rejected = self._reader.rejected
-        paths = (mapping.key.path, *(mapping.properties[each].path for each in _predicates(star)))
+        of_properties = (mapping.properties[each] for each in _predicates(star))
+        fields = (*of_properties, *star.fields.values())
+        paths = (mapping.key.path, *(each.path for each in fields))
         self._columns = tuple(dict.fromkeys(paths))
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:

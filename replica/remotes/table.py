@@ -44,7 +44,7 @@ class TableRemote:
         self.path = Path(path)
         self.block_size = block_size
         self._now_ms = now_ms
-        fields = [each.path for each in mapping.properties.values()]
+        fields = [each.path for each in mapping.fields]
         file = read_table_file(self.path, mapping.key.path, time, fields)
         self._reader = RecordReader(mapping.as_written() if file.written else mapping, star)
         self.rejected = self._reader.rejected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -231,3 +232,31 @@ def test_what_is_wrong_in_its_tables_is_said(written: str, instead: str, said: s
     assert said in problems(
         REST, MAPPING.replace(written, instead), REFRESH.replace(written, instead)
     )
+
+
+PATTERN = """[services.":people".mapping.patterns."?pet :of ?user ; :age ?age"]
+key = "user"
+variables = { pet = { field = "pet", datatype = "iri" }, age = { field = "age" } }
+"""
+
+
+def test_records_may_be_solutions_of_a_pattern() -> None:
+    source = load(REST, REFRESH, MAPPING, PATTERN).source
+    assert isinstance(source, RestSource)
+    ((text, pattern),) = source.mapping.patterns.items()
+    assert text == f"?pet <{NS}of> ?user .\n?pet <{NS}age> ?age ."
+    assert (pattern.key, list(pattern.variables)) == ("user", ["pet", "age"])
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "said"),
+    [
+        ('key = "user"', 'key = "who"', "the pattern has no variable ?who"),
+        ("age = {", "years = {", "the pattern has no variable ?years"),
+        ("?pet :of ?user", "?pet of ?user", "this is no pattern"),
+        ("key =", "keys =", 'unknown key "keys"'),
+    ],
+)
+def test_what_is_wrong_in_a_pattern_is_said(written: str, instead: str, said: str) -> None:
+    with pytest.raises(CatalogError, match=re.escape(said)):
+        load(REST, REFRESH, MAPPING, PATTERN.replace(written, instead))

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from acquatop.plan.remote_query import RemoteQuery, star_of
-from replica.remotes.records import Star
+from replica.remotes.records import (
+    Field,
+    KeyTemplate,
+    MappedPattern,
+    RecordMapping,
+    RecordReader,
+    Star,
+)
 from rspql import ast
 from rspql.diagnostics import Diagnostic
 from rspql.parser import parse
@@ -55,3 +62,21 @@ def test_a_property_that_is_nearly_right_is_suggested() -> None:
 
 def test_what_is_asked_has_a_text() -> None:
     assert RemoteQuery(group("?u :name ?n"), ("u", "n"), "u").text == "?u <urn:name> ?n ."
+
+
+def test_a_record_can_be_a_solution_of_a_whole_pattern() -> None:
+    asked = group("?i :on ?m OPTIONAL { ?i :days ?d }")
+    question = RemoteQuery(asked, ("m", "i", "d"), "m")
+    fields = {"i": Field("i", "iri"), "d": Field("d", "http://www.w3.org/2001/XMLSchema#integer")}
+    patterns = {question.text: MappedPattern("m", fields)}
+    mapping = RecordMapping(KeyTemplate.parse("urn:m:{m}"), {}, patterns=patterns)
+    star = question.star(mapping)
+    assert star == Star("m", {}, fields=fields)
+    reader = RecordReader(mapping, star)
+    (solution,) = reader.read({"m": 1, "i": "urn:i", "d": 3}).solutions
+    assert solution == {"m": "<urn:m:1>", "i": "<urn:i>", "d": integer(3)}
+    assert reader.read({"m": 1, "i": "urn:i"}).solutions == [{"m": "<urn:m:1>", "i": "<urn:i>"}]
+    assert reader.read({"m": 1}).solutions == ()
+    assert reader.read({"m": 1, "i": "urn:i", "d": "x"}).is_bad
+    with pytest.raises(ValueError, match="no property"):
+        RemoteQuery(asked, ("m", "i", "d"), "i").star(mapping)
