@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from acquatop.catalog.catalog import Service, Stream
+from acquatop.catalog.catalog import Stream
 from acquatop.catalog.services import AUTO
 from acquatop.lab.record import remote_log as remote_tape
 from acquatop.lab.record.recorded_patterns import ServiceTable
@@ -34,7 +34,7 @@ def catalog_text(
         *_stream(bound.stream, stream),
     ]
     for file, table in tables.items():
-        sections += ["", *_service(table.service, file, table.columns)]
+        sections += ["", *_service(table, file)]
     return "\n".join(sections) + "\n"
 
 
@@ -57,7 +57,8 @@ def _stream(stream: Stream, file: str) -> Iterator[str]:
         )
 
 
-def _service(service: Service, file: str, columns: Sequence[TableColumn]) -> Iterator[str]:
+def _service(recorded: ServiceTable, file: str) -> Iterator[str]:
+    service = recorded.service
     table, refresh = f"services.{_text(service.iri)}", service.refresh
     yield f"[{table}]"
     yield 'remote = "table"'
@@ -75,18 +76,25 @@ def _service(service: Service, file: str, columns: Sequence[TableColumn]) -> Ite
         yield f"limits = [{', '.join(_text(str(limit)) for limit in service.limits)}]"
     yield from ("", f"[{table}.mapping]", f'key = "{{{remote_tape.SUBJECT}}}"')
     yield from ("", f"[{table}.mapping.properties]")
-    for column in columns:
-        datatype = column.datatype or XSD + "integer"
-        yield (
-            f"{_text(column.predicate)} = {{ field = {_text(column.field)}, datatype = "
-            f"{_text(datatype)} }}"
-        )
+    for column in recorded.of_stars:
+        yield f"{_text(column.predicate)} = {_field(column)}"
+    for number, pattern in recorded.texts.items():
+        place = f"{table}.mapping.patterns.{_text(pattern)}"
+        yield from ("", f"[{place}]", f"key = {_text(recorded.keys[number])}")
+        yield from ("", f"[{place}.variables]")
+        for column in recorded.parts[number]:
+            yield f"{_text(column.variable or '')} = {_field(column)}"
     yield from ("", f"[{table}.refresh]", f"policy = {_text(refresh.policy)}")
     yield f"n = {_text(AUTO) if refresh.chooses_n else refresh.n}"
     yield f"refill = {_flag(refresh.refill)}"
     yield from (f"items = {refresh.budget.items}", f"requests = {refresh.budget.requests}")
     yield f'deadline = "{round(1000 * refresh.budget.seconds)}ms"'
     yield f"bank = {{ items = {refresh.bank.items}, requests = {refresh.bank.requests} }}"
+
+
+def _field(column: TableColumn) -> str:
+    datatype = column.datatype or XSD + "integer"
+    return f"{{ field = {_text(column.field)}, datatype = {_text(datatype)} }}"
 
 
 def _text(text: str) -> str:

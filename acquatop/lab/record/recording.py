@@ -218,9 +218,16 @@ class Recording:
                 or not (self.folder / file).is_file()
             ):
                 continue
-            for column in table.columns:
-                mapped = known.source.mapping.properties.get(column.predicate)
-                column.datatype = mapped.datatype if mapped is not None else None
+            mapping = known.source.mapping
+            for number, part in enumerate(table.parts):
+                pattern = mapping.patterns.get(table.texts.get(number, ""))
+                for column in part:
+                    mapped = (
+                        mapping.properties.get(column.predicate)
+                        if pattern is None
+                        else pattern.variables.get(column.variable or "")
+                    )
+                    column.datatype = mapped.datatype if mapped is not None else None
 
 
 def _file(position: int) -> str:

@@ -152,9 +152,14 @@ class RemoteTape:
         columns = self._parts[part]
         before = [column.datatype for column in columns]
         try:
-            return "".join(
-                f', "{column.field}": {column.write(_term(column, solution))}' for column in columns
+            said = "".join(
+                f', "{column.field}": {column.write(term)}'
+                for column in columns
+                if (term := _term(column, solution)) is not None
             )
+            if not said:
+                raise UnwritableError("a solution without a value for any variable")
+            return said
         finally:
             if [column.datatype for column in columns] != before:
                 self._changed()
@@ -206,8 +211,14 @@ class RemoteTape:
 
     def _split(self, text: str) -> tuple[Written, ...]:
         """Return what a line says of each part. No value contains the beginning of another."""
-        starts = [text.find(f', "{columns[0].field}": ') for columns in self._parts]
-        ends = sorted([*(start for start in starts if start > 0), len(text)])
+        starts = [
+            min(
+                (at for each in columns if (at := text.find(f', "{each.field}": ')) >= 0),
+                default=-1,
+            )
+            for columns in self._parts
+        ]
+        ends = sorted([*(start for start in starts if start >= 0), len(text)])
         return tuple(
             () if start < 0 else (text[start : next(end for end in ends if end > start)],)
             for start in starts
@@ -258,9 +269,9 @@ class PatternTape:
         return [{names.get(name, name): term for name, term in each.items()} for each in solutions]
 
 
-def _term(column: TableColumn, solution: Solution) -> str:
+def _term(column: TableColumn, solution: Solution) -> str | None:
     term = column.constant if column.variable is None else solution.get(column.variable)
-    if term is None:
+    if term is None and not column.is_optional:
         raise UnwritableError("a solution without a value for each variable")
     return term
 

@@ -27,6 +27,7 @@ class UnwritableError(ValueError):
 class TableColumn:
     """Column of a predicate's objects: those of a ``variable``, or always the same ``constant``.
 
+    A variable of a pattern that is no star has no predicate, and may be unbound (``is_optional``).
     ``datatype`` is the narrowest that fits all terms written so far; None before the first.
     """
 
@@ -35,6 +36,7 @@ class TableColumn:
     variable: str | None = None
     constant: str | None = None
     datatype: str | None = None
+    is_optional: bool = False
 
     def write(self, term: str) -> str:
         """Return a term as JSON, widening the datatype if needed; raise :class:`UnwritableError`.

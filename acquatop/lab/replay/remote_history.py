@@ -131,7 +131,7 @@ def read_history(source: TableSource, star: Star, *, is_many: bool) -> RemoteHis
 
 
 def _fields(source: TableSource) -> list[str]:
-    return [each.path for each in source.mapping.properties.values()]
+    return [each.path for each in source.mapping.fields]
 
 
 def _check(file: TableFile, path: Path, source: TableSource) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 import pyoxigraph as ox
 
 from acquatop.ingest.composite_keys import terms_of_key
-from acquatop.lab.replay.remote_history import RemoteHistory, RemoteState, numbers_of
+from acquatop.lab.replay.past_solutions import with_past
+from acquatop.lab.replay.remote_history import RemoteState, numbers_of
 from acquatop.lab.replay.trace import Trace
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from replica.store import Solution
@@ -80,10 +81,14 @@ class _One:
 
 def _several(trace: Trace, keys: AnyArray, closes_ms: Sequence[int]) -> Iterator[RightRemote]:
     plan = trace.bound.plan
-    graphs = _Graphs(_join_of(plan))
+    join = _join_of(plan)
+    graphs = _Graphs(join)
     state = _Several(plan, keys, graphs)
-    histories: list[RemoteHistory] = list(trace.histories)
-    for changes in zip(*(each.changes(closes_ms) for each in histories), strict=True):
+    histories = [
+        with_past(each.past, history, closes_ms, since_ms=trace.start_ms)
+        for each, history in zip(join.services, trace.histories, strict=True)
+    ]
+    for changes in zip(*histories, strict=True):
         for service, said in enumerate(changes):
             for key, solutions in said.items():
                 graphs.put(service, key, solutions)
@@ -136,12 +141,12 @@ class _Graphs:
             service = patterns[node]
             triples = (
                 ast.TriplePattern(row, ast.Iri(_property(name)), ast.Variable(name))
-                for name in join.services[service].variables
+                for name in join.services[service].columns
             )
             return ast.GraphPattern(ast.Iri(_graph(service)), ast.Group(tuple(triples)))
 
         self._text = inside_text(ast.rewritten(join.group, matched))
-        said = {name for each in join.services for name in each.variables}
+        said = {name for each in join.services for name in each.columns}
         self._computed = [name for name in join.outputs if name not in said]
 
     def put(self, service: int, key: str, solutions: Sequence[Solution]) -> None:

@@ -112,9 +112,6 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
     if isinstance(bound, BoundQuery) and bound.plan.finish and bound.plan.finish.per:
         hint = "replay it without PER: the best k by the score are judged"
         raise UserError(f"{file}: the query has a LIMIT for each group\n  hint: {hint}")
-    if isinstance(bound, BoundQuery) and bound.plan.join and bound.plan.join.looks_back:
-        hint = "change: is answered, and can be recorded"
-        raise UserError(f"{file}: past values of a remote are not replayed\n  hint: {hint}")
     if isinstance(bound, BoundQuery) and bound.plan.roll_up is not None:
         hint = "replayed are rows that are joined one by one"
         raise UserError(f"{file}: the query groups what it joins\n  hint: {hint}")
