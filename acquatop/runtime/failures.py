@@ -41,13 +41,18 @@ _OWN = re.compile(r"\bConnectorError: (.+)(\n  hint: .+)?")
 
 
 @contextmanager
-def said_by_spark(session: Session, stream: Stream | None = None) -> Iterator[None]:
-    """Raise failures of Spark as an :class:`~acquatop.errors.EnvironmentProblem` of a few words."""
+def said_by_spark(
+    session: Session, stream: Stream | None = None, *, of: type[Exception] = Exception
+) -> Iterator[None]:
+    """Raise failures of Spark as an :class:`~acquatop.errors.EnvironmentProblem` of a few words.
+
+    Only those ``of`` a type are known to be Spark's.
+    """
     try:
         yield
     except AcquaTopError:
         raise
-    except Exception as failure:
+    except of as failure:
         said, place = essence(str(failure))
         what = _what(stream) + ("" if place is None else f", on {place}")
         known = with_hint(

@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+
 from acquatop.catalog.catalog import Stream
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.contract import Part
@@ -236,9 +238,13 @@ class SparkCarrier:
 
     @contextmanager
     def _noting_errors(self) -> Iterator[None]:
-        """Note an error: Spark would wrap it beyond recognition on its way through the JVM."""
+        """Note an error: Spark would wrap it beyond recognition on its way through the JVM.
+
+        Any call of the JVM fails once that has ended.
+        """
         try:
-            yield
+            with said_by_spark(self._session, self._stream, of=Py4JError):
+                yield
         except BaseException as error:
             self._error = self._error or error
             raise

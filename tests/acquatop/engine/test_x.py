@@ -242,7 +242,7 @@ def test_the_demo_shows_answers_from_posts_and_lookups() -> None:
         "--runtime",
         "local",
         "--windows",
-        "2",
+        "6",
         "--json",
     ]
     done = subprocess.run(
@@ -250,6 +250,7 @@ def test_the_demo_shows_answers_from_posts_and_lookups() -> None:
     )
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == 2
-    assert all(answer["spent"]["items"] > 0 for answer in answers)
-    assert answers[-1]["results"]
+    assert len(answers) == 6
+    assert sum(answer["spent"]["items"] for answer in answers) > 0
+    # Growth is known once followers have been seen for some seconds.
+    assert any(answer["results"] for answer in answers)
