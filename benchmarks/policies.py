@@ -1,4 +1,4 @@
-"""Compare refresh policies, a clairvoyant one included, by their errors on generated traces."""
+"""Compare refresh policies, and a clairvoyant, by their errors on generated traces."""
 
 from __future__ import annotations
 
@@ -8,337 +8,294 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from acquatop.catalog.catalog import Catalog
-from acquatop.ingest.reduce.job import reduced
-from acquatop.lab.generate import KINDS, GeneratedTrace, Redrawn, generate
-from acquatop.lab.generate.contract import KindOfChange
-from acquatop.lab.generate.texts import CATALOG
-from acquatop.lab.generate.trace import SLIDE, WIDTH
-from acquatop.lab.replay.metrics import ndcg_at, precision_at, relevancies
-from acquatop.plan.bind import bind_query
-from acquatop.plan.bound import BoundQuery
-from acquatop.query.contract import Tick
-from acquatop.query.evaluation import TopKEvaluation
-from benchmarks.clairvoyant import clairvoyant
-from connectors.mapping import SUBJECT, TIME
+from acquatop.lab.generate import KINDS, Kind, Redrawn, generate
+from acquatop.lab.replay.bootstrap import interval
+from acquatop.lab.replay.clairvoyant import Clairvoyant
+from acquatop.lab.replay.measure import measure
+from acquatop.lab.replay.oracle import Oracle, Right
+from acquatop.lab.replay.replay import Replay
+from acquatop.lab.replay.setting import CLAIRVOYANT, Setting
+from acquatop.lab.replay.trace import Trace, open_trace
 from replica.budget import Budget
-from replica.clocks import EventTime
-from replica.maintainer import Maintainer
-from replica.rankers import DEFAULT_RANKERS, Candidates, RankerRegistry
 from replica.rankers.battery import sample_candidates
 from replica.rankers.imp import ExpectedImpact
-from replica.store import ReplicaStore, Solution
-from rspql.scoring import vectorise
 
 K, N = 5, 10
-PAPERS = ("WSJ-RND", "WSJ-LRU", "WSJ-WBM", "AT-TSM", "AT-BSM")
-OURS, LIMITED, KNOWING = "ANY-IMP", "AT-CLAIRVOYANT", "ANY-CLAIRVOYANT"
-"""The default, the best among the candidates that K + N keep, and the best among all keys."""
-POLICIES = (*PAPERS, OURS, LIMITED, KNOWING)
+PAPERS = (
+    "WSJ-RND",
+    "WSJ-WST",
+    "WSJ-LRU",
+    "WSJ-WBM",
+    "AT-LRU",
+    "AT-WBM",
+    "AT-TSM",
+    "AT-BSM",
+)
+OURS = "ANY-IMP"
+POLICIES = (*PAPERS, OURS, CLAIRVOYANT)
 ITEMS = (1, 3, 7, 15)
-"""Items per evaluation, asked for with one request or several."""
-REQUESTS = ((1, 1), (3, 1), (1, 10), (3, 10), (1, 100))
-"""Requests per evaluation, and items per request: one of 100 holds a whole window."""
-CHANGES: dict[str, KindOfChange] = {**KINDS, "redrawn 60": Redrawn(60.0)}
+BANKS = (0, 3)
+"""Evaluations' budgets that may be saved up."""
+METRICS = ("nDCG", "precision")
+KINDS_OF_DATA = {**KINDS, "redrawn 60": Kind(Redrawn(60.0))}
 FIRST_SEED = 20_190
-_OF, _COUNT = "http://example.org/social#of", "http://example.org/social#count"
-_NOTHING, _WIDTH = 1e-6, 160
-_USER = "http://example.org/user/"
+_LEAST = 0.001
+"""Mean error per window below which the best of the papers' policies leaves nothing to gain."""
+_WIDTH = 160
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run: trace, policy, and the budget of each close in items and requests."""
+    """One run: trace, policy, the items of each evaluation, and how many may be saved up."""
 
     kind: str
     seed: int
     windows: int
     policy: str
     items: int
-    requests: int = 1
+    bank: int
 
 
+@dataclass(frozen=True)
 class Recording:
-    """A trace in memory, and the right answers of its windows."""
+    """A generated trace, and the right answers of its windows."""
 
-    def __init__(self, trace: GeneratedTrace) -> None:
-        self.trace = trace
-        mentions, changes = trace.mentions, trace.changes
-        self.closes = [1000 * (SLIDE * window + WIDTH) for window in range(trace.windows)]
-        self.bound = _bound(trace.query)
-        mapping = self.bound.stream.mapping
-        known = {
-            TIME: pa.array(mentions.times_ms),
-            SUBJECT: pa.array(
-                [f"<http://example.org/mention/{row}>" for row in range(len(mentions))]
-            ),
-            mapping.column(_OF): pa.array(
-                [f"<{_USER}{user}>" for user in mentions.users.tolist()]
-            ).dictionary_encode(),
-            mapping.column(_COUNT): pa.array(np.ones(len(mentions), dtype=np.int64)),
-        }
-        columns = [
-            known.get(each.name, pa.nulls(len(mentions), each.type)) for each in mapping.schema
-        ]
-        self.records = pa.record_batch(columns, schema=mapping.schema)
-        self._score = vectorise(self.bound.plan.score.expression, self.bound.plan.score.functions)
-        self.values = np.empty((trace.windows + 1, trace.users))
-        values, begin = np.empty(trace.users), 0
-        # The last row holds the initial values.
-        for at, time_ms in enumerate([0, *self.closes], start=-1):
-            end = int(np.searchsorted(changes.times_ms, time_ms, side="right"))
-            values[changes.users[begin:end]] = changes.values[begin:end]
-            begin, self.values[at] = end, values
+    trace: Trace
+    oracle: Oracle
+    right: Sequence[Right]
 
-    def batch(self, window: int) -> pa.RecordBatch:
-        """Return the events between the previous close and a window's own."""
-        after = self.closes[window] - 1000 * (SLIDE if window else WIDTH)
-        begin, end = np.searchsorted(
-            self.trace.mentions.times_ms, [after, self.closes[window]], side="right"
-        ).tolist()
-        return self.records.slice(begin, end - begin)
-
-    def merits(self, window: int) -> FloatArray:
-        """Return every user's true merit at a window's close; minus infinity if not in it."""
-        times, close = self.trace.mentions.times_ms, self.closes[window]
-        begin, end = np.searchsorted(times, [close - 1000 * WIDTH, close], side="right").tolist()
-        counts = np.bincount(
-            self.trace.mentions.users[begin:end], minlength=self.trace.users
-        ).astype(np.float64)
-        score = self.bound.plan.score
-        columns = {
-            score.stream_variables[0]: counts,
-            score.remote_variables[0]: self.values[window],
-        }
-        return np.where(counts > 0, self._score(columns), -np.inf)
-
-    def window_at(self, now: float) -> int:
-        """Return the window that closes at a time; the last index stands for the start."""
-        return self.closes.index(round(1000 * now)) if now else len(self.closes)
-
-
-class Remote:
-    """Remote with the trace's values at the time that a clock shows."""
-
-    def __init__(self, recording: Recording, now: EventTime, most: int) -> None:
-        self.block_size = most
-        self._recording = recording
-        self._now = now
-
-    def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
-        """Return the present values of some users."""
-        return [self._solution(int(key[1:-1].removeprefix(_USER))) for key in keys]
-
-    def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
-        """Yield the present values of all users."""
-        yield [self._solution(user) for user in range(self._recording.trace.users)]
-
-    def _solution(self, user: int) -> Solution:
-        value = self._recording.values[self._recording.window_at(self._now()), user]
-        return {
-            "user": f"<{_USER}{user}>",
-            "gain": f'"{float(value)!r}"^^<http://www.w3.org/2001/XMLSchema#double>',
-        }
-
-
-def run(case: Case) -> FloatArray:
-    """Return each answer's shortfall from an nDCG and a precision of 1."""
-    recording = recorded(case.kind, case.seed, case.windows)
-    service, now = recording.bound.service, EventTime()
-    assert service is not None
-    budget = Budget(case.items, case.requests, 60.0)
-    service = replace(
-        service, refresh=replace(service.refresh, policy=case.policy, n=N, budget=budget)
-    )
-    bound = replace(recording.bound, service=service)
-    store = ReplicaStore("user", ["gain"])
-    maintainer = Maintainer(
-        store, Remote(recording, now, case.items // case.requests), budget, now=now
-    )
-    maintainer.load()
-    rankers = _rankers(recording, store, now)
-    random = np.random.default_rng(case.seed)
-    evaluation = TopKEvaluation(
-        bound, maintainer, clock=lambda: 0.0, rankers=rankers, random=random, expects=False
-    )
-    evaluation.join(bound, {})
-    stream = bound.stream.iri
-    errors = []
-    for window, close in enumerate(recording.closes):
-        parts = list(reduced(recording.batch(window), evaluation.reducers(stream)))
-        evaluation.add(stream, parts, evaluation.names)
-        merits = recording.merits(window)
-        right = [
-            user
-            for user in np.argsort(-merits, kind="stable")[:K].tolist()
-            if merits[user] > -np.inf
-        ]
-        relevance = relevancies(right)
-        for answer in evaluation.advance(Tick(stream, close, 0.0)):
-            users = [int(str(row.bindings["user"]).removeprefix(_USER)) for row in answer.rows]
-            errors.append((1 - ndcg_at(K, users, relevance), 1 - precision_at(K, users, relevance)))
-    assert len(errors) == case.windows
-    return np.array(errors)
-
-
-def _rankers(recording: Recording, store: ReplicaStore, now: EventTime) -> RankerRegistry:
-    def truth(candidates: Candidates) -> FloatArray:
-        users = [int(key[1:-1].removeprefix(_USER)) for key in store.keys(candidates.rows)]
-        return recording.merits(recording.window_at(now()))[users]
-
-    return DEFAULT_RANKERS.with_ranker("CLAIRVOYANT", clairvoyant(truth))
+    def with_bank(self, items: int) -> Trace:
+        """Return the trace with a bank for so many items."""
+        service = self.trace.bound.service
+        assert service is not None
+        refresh = replace(service.refresh, bank=Budget(items, items, 0.0))
+        bound = replace(self.trace.bound, service=replace(service, refresh=refresh))
+        return replace(self.trace, bound=bound)
 
 
 @lru_cache(maxsize=2)
 def recorded(kind: str, seed: int, windows: int) -> Recording:
-    """Return a generated trace; the last two are cached."""
-    return Recording(generate(CHANGES[kind], seed=seed, windows=windows))
+    """Return a generated trace, as it is read back from its files; the last two are cached."""
+    made = generate(KINDS_OF_DATA[kind], seed=seed, windows=windows)
+    folder = TemporaryDirectory()
+    _FOLDERS.append(folder)
+    made.write(Path(folder.name))
+    trace = open_trace(folder.name, made.query)
+    oracle = Oracle(trace)
+    return Recording(trace, oracle, list(oracle))
 
 
-def _bound(query: str) -> BoundQuery:
-    bound = bind_query(query, Catalog.parse(CATALOG, file=Path("catalog.toml"), variables={}))
-    assert isinstance(bound, BoundQuery)
-    return bound
+_FOLDERS: list[TemporaryDirectory[str]] = []
+"""Folders of this process's traces, which are read as long as it lasts."""
+
+
+def run(case: Case) -> FloatArray:
+    """Return each answer's shortfall from an nDCG and a precision of 1, and the items asked for."""
+    recording = recorded(case.kind, case.seed, case.windows)
+    trace = recording.with_bank(case.bank)
+    setting = Setting(case.policy, case.items, K, N, case.seed)
+    knows = case.policy == CLAIRVOYANT
+    source = Clairvoyant(trace, recording.oracle) if knows else Replay(trace)
+    measured = (
+        measure(given, right, K)
+        for given, right in zip(source.answers(setting), recording.right, strict=True)
+    )
+    return np.array([(1 - each.ndcg, 1 - each.precision, each.fetches) for each in measured])
 
 
 # Results ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Errors:
-    """Errors over all windows of each trace, of nDCG and of precision."""
+class Difference:
+    """The default's error against another's: both sums, and the interval of the difference."""
 
-    of_traces: FloatArray
-
-    @property
-    def means(self) -> FloatArray:
-        """Means over the traces."""
-        return np.asarray(self.of_traces.mean(axis=0))
+    ours: float
+    other: float
+    low: float
+    high: float
 
     @property
-    def margins(self) -> FloatArray:
-        """Margins of the means (95 %, by bootstrap over the traces)."""
-        random = np.random.default_rng(1)
-        again = random.integers(0, len(self.of_traces), (1000, len(self.of_traces)))
-        low, high = np.quantile(self.of_traces[again].mean(axis=1), [0.025, 0.975], axis=0)
-        return np.asarray((high - low) / 2)
+    def counts(self) -> bool:
+        """True if the interval does not hold zero."""
+        return self.low > 0 or self.high < 0
 
 
-Found = dict[tuple[str, str, tuple[int, int]], Errors]
-"""By kind of change, policy, and budget: number of requests, and items per request."""
+@dataclass
+class Found:
+    """Errors and spending of all runs: a row per trace, a column per window."""
+
+    windows: int
+    of: dict[tuple[str, str, int, int], FloatArray] = field(default_factory=dict)
+    """By kind, policy, items and how many evaluations' budgets are saved."""
+
+    @property
+    def kinds(self) -> list[str]:
+        """Kinds of data."""
+        return list(dict.fromkeys(kind for kind, *_ in self.of))
+
+    def error(self, kind: str, policy: str, items: int, bank: int, metric: int) -> float:
+        """Return the mean over the traces of the errors' sums."""
+        return float(self.of[kind, policy, items, bank][:, :, metric].sum(axis=1).mean())
+
+    def spent(self, kind: str, policy: str, items: int, bank: int) -> float:
+        """Return the mean number of items asked for in an evaluation."""
+        return float(self.of[kind, policy, items, bank][:, :, 2].mean())
+
+    def best(self, kind: str, items: int, bank: int, metric: int) -> str:
+        """Return the best of the papers' policies."""
+        return min(PAPERS, key=lambda policy: self.error(kind, policy, items, bank, metric))
+
+    def against(
+        self, kind: str, items: int, bank: int, metric: int, other: tuple[str, int]
+    ) -> Difference:
+        """Compare the default with another policy and bank, trace by trace, window by window."""
+        ours, others = (
+            self.of[kind, policy, items, saved][:, :, metric]
+            for policy, saved in ((OURS, bank), other)
+        )
+        _, low, high = interval(ours - others)
+        bounds = low * self.windows, high * self.windows
+        return Difference(float(ours.sum(axis=1).mean()), float(others.sum(axis=1).mean()), *bounds)
 
 
-def measure(
+def measured(
     kinds: Sequence[str],
-    budgets: Sequence[tuple[int, int]],
+    items: Sequence[int],
+    banks: Sequence[int],
     seeds: Sequence[int],
     windows: int,
     processes: int,
 ) -> Found:
     """Run all policies with all budgets over all traces."""
     cases = [
-        Case(kind, seed, windows, policy, requests * items, requests)
-        for kind, seed, (requests, items), policy in itertools.product(
-            kinds, seeds, budgets, POLICIES
+        Case(kind, seed, windows, policy, some, some * bank)
+        for kind, seed, some, bank, policy in itertools.product(
+            kinds, seeds, items, banks, POLICIES
         )
     ]
     with ProcessPoolExecutor(processes) as pool:
-        sums = [errors.sum(axis=0) for errors in pool.map(run, cases, chunksize=len(POLICIES))]
-    found: dict[tuple[str, str, tuple[int, int]], list[FloatArray]] = {}
-    for case, errors in zip(cases, sums, strict=True):
-        found.setdefault(
-            (case.kind, case.policy, (case.requests, case.items // case.requests)), []
-        ).append(errors)
-    return {key: Errors(np.array(several)) for key, several in found.items()}
+        errors = list(pool.map(run, cases, chunksize=len(POLICIES)))
+    several: dict[tuple[str, str, int, int], list[FloatArray]] = {}
+    for case, each in zip(cases, errors, strict=True):
+        key = case.kind, case.policy, case.items, case.bank // case.items
+        several.setdefault(key, []).append(each)
+    return Found(windows, {key: np.array(rows) for key, rows in several.items()})
 
 
-def report(found: Found, windows: int) -> None:
-    """Print tables: one per kind of change, one over all, one of requests with several items."""
-    kinds = list(dict.fromkeys(kind for kind, _, _ in found))
-    budgets = [
-        budget for budget in dict.fromkeys(budget for _, _, budget in found) if budget[0] == 1
-    ]
-    for kind in kinds:
-        table = _table(
-            f"{kind}: error of nDCG / precision, summed up over {windows} windows",
-            budgets,
-            "policy",
-        )
+def report(found: Found, items: Sequence[int], banks: Sequence[int]) -> None:
+    """Print tables: one per kind and bank, then the comparisons."""
+    console = Console(width=_WIDTH)
+    for bank, kind in itertools.product(banks, found.kinds):
+        saved = f", {bank} evaluations' budget saved" if bank else ""
+        title = f"{kind}{saved}: error of nDCG / precision, {found.windows} windows (items asked)"
+        table = _table(title, items, "policy")
         for policy in POLICIES:
-            table.add_row(policy, *(_cell(found[kind, policy, budget]) for budget in budgets))
-        Console(width=_WIDTH).print(table)
+            table.add_row(policy, *(_cell(found, kind, policy, some, bank) for some in items))
+        console.print(table)
+    for bank in banks:
+        console.print(_against_papers(found, items, bank))
+    if len(banks) > 1:
+        console.print(_against_itself(found, items, banks[0], banks[-1]))
+
+
+def _cell(found: Found, kind: str, policy: str, items: int, bank: int) -> str:
+    ndcg, precision = (found.error(kind, policy, items, bank, metric) for metric in (0, 1))
+    return f"{ndcg:.1f} / {precision:.1f} ({found.spent(kind, policy, items, bank):.1f})"
+
+
+def _against_papers(found: Found, items: Sequence[int], bank: int) -> Table:
+    """Return how far the default's errors differ from those of the best of the papers'."""
+    saved = f"{bank} evaluations' budget saved" if bank else "no bank"
     title = (
-        f"{OURS}'s error, by how much it differs from that of the papers' best (share of the gap "
-        f"to {KNOWING} closed)"
+        f"{saved}: {OURS} against the papers' best, in % [95 % of the paired differences; * beyond "
+        f"noise] (share of the gap to the {CLAIRVOYANT} closed)"
     )
-    table = _table(title, budgets)
-    for metric, name in enumerate(("nDCG", "precision")):
-        shares = np.array(
-            [[_compared(found, kind, budget, metric) for budget in budgets] for kind in kinds]
-        )
-        for kind, of_kind in zip(kinds, shares, strict=True):
-            table.add_row(f"{name}, {kind}", *map(_shares, of_kind))
-        table.add_row(f"{name}, on average", *map(_shares, shares.mean(axis=0)))
-    Console(width=_WIDTH).print(table)
-    Console(width=_WIDTH).print(_by_requests(found, kinds, windows))
+    table = _table(title, items)
+    for metric, name in enumerate(METRICS):
+        cells = {
+            (kind, some): found.against(
+                kind, some, bank, metric, (found.best(kind, some, bank, metric), bank)
+            )
+            for kind, some in itertools.product(found.kinds, items)
+        }
+        for kind in found.kinds:
+            row = [
+                _said(cells[kind, some], found.error(kind, CLAIRVOYANT, some, bank, metric))
+                for some in items
+            ]
+            table.add_row(f"{name}, {kind}", *row)
+        means, sums = [], []
+        for some in items:
+            each = [cells[kind, some] for kind in found.kinds]
+            knowing = [found.error(kind, CLAIRVOYANT, some, bank, metric) for kind in found.kinds]
+            shares = [
+                one.ours / one.other - 1 for one in each if one.other >= _LEAST * found.windows
+            ]
+            ours, others = sum(one.ours for one in each), sum(one.other for one in each)
+            means.append(f"{np.mean(shares):+.0%}" if shares else "")
+            sums.append(
+                f"{ours / others - 1:+.0%} ({(others - ours) / (others - sum(knowing)):.0%})"
+            )
+        table.add_row(f"{name}, mean of the kinds", *means)
+        table.add_row(f"{name}, errors of all kinds added", *sums, end_section=True)
+    return table
 
 
-def _by_requests(found: Found, kinds: Sequence[str], windows: int) -> Table:
-    """Return the mean errors over all kinds, by requests; the policy groups items into requests."""
-    table = Table(
-        "requests of items",
-        title=f"error of nDCG / precision over {windows} windows, mean of all kinds",
-    )
-    for policy in POLICIES:
-        table.add_column(policy, justify="right")
-    for budget in (each for each in REQUESTS if (kinds[0], OURS, each) in found):
-        means = [
-            np.mean([found[kind, policy, budget].means for kind in kinds], axis=0)
-            for policy in POLICIES
+def _against_itself(found: Found, items: Sequence[int], without: int, bank: int) -> Table:
+    """Return how far the default's errors with a bank differ from those without."""
+    table = _table(f"{OURS} with {bank} evaluations' budget saved against {without}", items)
+    for (metric, name), kind in itertools.product(enumerate(METRICS), found.kinds):
+        row = [
+            _said(found.against(kind, some, bank, metric, (OURS, without)), None) for some in items
         ]
-        table.add_row(
-            f"{budget[0]} of {budget[1]}",
-            *(f"{ndcg:.1f} / {precision:.1f}" for ndcg, precision in means),
-        )
+        table.add_row(f"{name}, {kind}", *row)
     return table
 
 
-def _table(title: str, budgets: Sequence[tuple[int, int]], first: str = "") -> Table:
+def _said(each: Difference, knowing: float | None) -> str:
+    if each.other <= 0:
+        return f"{each.ours - each.other:+.1f} of none"
+    low, high = each.low / each.other, each.high / each.other
+    mark = "*" if each.counts else ""
+    text = f"{each.ours / each.other - 1:+.0%}{mark} [{low:+.0%} {high:+.0%}]"
+    if knowing is None or each.other <= knowing:
+        return text
+    return f"{text} ({(each.other - each.ours) / (each.other - knowing):.0%})"
+
+
+def _table(title: str, items: Sequence[int], first: str = "") -> Table:
     table = Table(first, title=title)
-    for _, items in budgets:
-        table.add_column(f"{items} item{'s' * (items > 1)}", justify="right")
+    for some in items:
+        table.add_column(f"{some} item{'s' * (some > 1)}", justify="right")
     return table
 
 
-def _cell(errors: Errors) -> str:
-    (ndcg, precision), (ndcg_by, precision_by) = errors.means, errors.margins
-    return f"{ndcg:.1f}±{ndcg_by:.1f} / {precision:.1f}±{precision_by:.1f}"
-
-
-def _shares(shares: FloatArray) -> str:
-    change, gap = shares.tolist()
-    return f"{change:+.0%} ({gap:.0%})"
-
-
-def _compared(found: Found, kind: str, budget: tuple[int, int], metric: int) -> tuple[float, float]:
-    """Return the relative difference to the papers' best error, and the share of the gap closed."""
-    papers = min(float(found[kind, policy, budget].means[metric]) for policy in PAPERS)
-    ours, knowing = (float(found[kind, policy, budget].means[metric]) for policy in (OURS, KNOWING))
-    if papers - knowing < _NOTHING:
-        return ours - papers, 1.0  # no errors at all
-    return ours / papers - 1, (papers - ours) / (papers - knowing)
+def rows(found: Found) -> Iterator[dict[str, object]]:
+    """Yield all results as objects."""
+    for (kind, policy, items, bank), errors in found.of.items():
+        sums = errors.sum(axis=1)
+        yield {
+            "kind": kind,
+            "policy": policy,
+            "items": items,
+            "bank": bank,
+            "ndcg errors": sums[:, 0].tolist(),
+            "precision errors": sums[:, 1].tolist(),
+            "asked": sums[:, 2].tolist(),
+        }
 
 
 def milliseconds(candidates: int, times: int = 20) -> float:
@@ -363,13 +320,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="run bench policies", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer traces and windows")
     parser.add_argument(
-        "--kinds", nargs="+", choices=CHANGES, default=list(CHANGES), help="how values change (all)"
+        "--kinds", nargs="+", choices=KINDS_OF_DATA, default=list(KINDS_OF_DATA), help="data (all)"
     )
     parser.add_argument(
         "--items", nargs="+", type=int, default=ITEMS, help="budgets per evaluation (%(default)s)"
     )
     parser.add_argument(
-        "--requests", action="store_true", help="requests that carry several items each, too"
+        "--banks",
+        nargs="+",
+        type=int,
+        default=BANKS,
+        help="how many evaluations' budgets may be saved up (%(default)s)",
     )
     parser.add_argument("--traces", type=int, help="how many traces of each kind (3, quick 2)")
     parser.add_argument("--windows", type=int, help="how many windows of each (150, quick 60)")
@@ -383,19 +344,12 @@ def main() -> None:
     options = parser.parse_args()
     windows = options.windows or (60 if options.quick else 150)
     seeds = range(options.seed, options.seed + (options.traces or (2 if options.quick else 3)))
-    budgets = dict.fromkeys(
-        [*((1, items) for items in options.items), *(REQUESTS if options.requests else ())]
-    )
-    found = measure(options.kinds, [*budgets], seeds, windows, options.processes)
+    found = measured(options.kinds, options.items, options.banks, seeds, windows, options.processes)
     ranking = milliseconds(10_000)
     if options.json:
-        rows = [
-            (*key[:2], *key[2], *errors.means.tolist(), *errors.margins.tolist())
-            for key, errors in found.items()
-        ]
-        print(json.dumps({"errors": rows, "milliseconds to rank 10 000": ranking}))
+        print(json.dumps({"errors": [*rows(found)], "milliseconds to rank 10 000": ranking}))
         return
-    report(found, windows)
+    report(found, options.items, options.banks)
     print(f"to rank 10 000 candidates takes {ranking:.1f} ms")
 
 

@@ -146,6 +146,7 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     from dataclasses import replace
 
     from acquatop.lab.replay.experiment import load_experiment
+    from acquatop.lab.replay.setting import CLAIRVOYANT
 
     given = {
         "policies": options.policies,
@@ -170,7 +171,7 @@ def _experiment(options: argparse.Namespace) -> Experiment:
         )
     else:
         experiment = of_trace(options.trace, options.query)
-    check_policies(said.get("policies", ()))
+    check_policies(said.get("policies", ()), yardsticks=(CLAIRVOYANT,))
     return replace(experiment, **said)
 
 
@@ -202,12 +203,12 @@ def of_trace(folder: Path, file: str) -> Experiment:
     )
 
 
-def check_policies(policies: tuple[str, ...]) -> None:
-    """Raise :class:`UserError` for an unknown policy."""
+def check_policies(policies: tuple[str, ...], yardsticks: tuple[str, ...] = ()) -> None:
+    """Raise :class:`UserError` for what is neither a policy nor one of the yardsticks."""
     from acquatop.catalog.services import policies as policies_of
     from rspql.diagnostics import nearest
 
-    known = policies_of()
+    known = (*policies_of(), *yardsticks)
     for each in policies:
         if each not in known:
             near = nearest(each, known)

@@ -9,7 +9,9 @@ from typing import Any
 from acquatop.app.cli.query_files import write_line
 from acquatop.errors import EnvironmentProblem, UserError
 
-KINDS = ("redrawn", "walks", "bursts", "rhythm", "rare")
+KINDS = (
+    "redrawn", "walks", "bursts", "rhythm", "rare", "tails", "mixed", "few", "returning", "list"
+)  # fmt: skip
 
 
 def add_parser(verbs: Any) -> None:
@@ -21,7 +23,7 @@ def add_parser(verbs: Any) -> None:
         "folder", metavar="DIR", help="where to write it; files of the same names are replaced"
     )
     parser.add_argument(
-        "--kind", choices=KINDS, default="redrawn", help="how values change (%(default)s)"
+        "--kind", choices=KINDS, default="redrawn", help="of which data (%(default)s)"
     )
     parser.add_argument(
         "--changes", type=float, help="of redrawn: how many of a hundred a minute (20)"
@@ -39,13 +41,13 @@ def add_parser(verbs: Any) -> None:
 
 def execute(options: argparse.Namespace) -> None:
     """Write the trace."""
-    from acquatop.lab.generate import KINDS, Redrawn, generate
+    from acquatop.lab.generate import KINDS, Kind, Redrawn, generate
 
     if options.changes is not None and options.kind != "redrawn":
         raise UserError(f"--changes is for --kind redrawn, not {options.kind}")
     try:
-        change = KINDS[options.kind] if options.changes is None else Redrawn(options.changes)
-        trace = generate(change, seed=options.seed, users=options.users, windows=options.windows)
+        kind = KINDS[options.kind] if options.changes is None else Kind(Redrawn(options.changes))
+        trace = generate(kind, seed=options.seed, users=options.users, windows=options.windows)
     except ValueError as error:
         raise UserError(str(error)) from None
     folder = Path(options.folder)

@@ -1,8 +1,9 @@
-"""Traces like the AcquaTop paper's data, with several kinds of changing values: one per file."""
+"""Traces like the AcquaTop paper's data, and harder ones: a kind of change or stream per file."""
 
 from __future__ import annotations
 
+from acquatop.lab.generate.kinds import KINDS, Kind
 from acquatop.lab.generate.redrawn import Redrawn
-from acquatop.lab.generate.trace import KINDS, GeneratedTrace, generate
+from acquatop.lab.generate.trace import GeneratedTrace, generate
 
-__all__ = ["KINDS", "GeneratedTrace", "Redrawn", "generate"]
+__all__ = ["KINDS", "GeneratedTrace", "Kind", "Redrawn", "generate"]

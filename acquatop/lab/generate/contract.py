@@ -1,4 +1,4 @@
-"""Contract of the kinds of change: each makes the history of all users' values."""
+"""Contracts of what makes the history of all users' values, and the stream of their mentions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ IntArray = npt.NDArray[np.int64]
 
 DECIMALS = 9
 """Decimal places of a value. With these, two values are equal only by an unlikely chance."""
+
+
+@dataclass(frozen=True)
+class GeneratedMentions:
+    """Times of mentions in order, the number of the user mentioned, and each mention's own."""
+
+    times_ms: IntArray
+    users: IntArray
+    numbers: IntArray
+
+    def __len__(self) -> int:
+        return len(self.times_ms)
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,15 @@ class KindOfChange(Protocol):
         self, users: int, seconds: float, random: np.random.Generator, /
     ) -> GeneratedChanges:
         """Return the values of ``users`` users over ``seconds`` seconds."""
+
+
+class KindOfStream(Protocol):
+    """Generator of mentions. The same random state makes the same mentions."""
+
+    def __call__(
+        self, users: int, seconds: float, random: np.random.Generator, /
+    ) -> GeneratedMentions:
+        """Return mentions of ``users`` users within ``seconds`` seconds."""
 
 
 def in_order(times: FloatArray, users: IntArray, values: FloatArray) -> GeneratedChanges:

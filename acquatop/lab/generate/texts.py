@@ -1,4 +1,4 @@
-"""Catalog and query of a generated trace."""
+"""Catalog and queries of a generated trace."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ items = 7
 requests = 7
 """
 
-QUERY = """\
+BY_USER = """\
 PREFIX : <http://example.org/social#>
 
 REGISTER STREAM :TopkUsersToContact AS
@@ -50,6 +50,21 @@ WHERE {{
     WHERE {{ ?mention :of ?user ; :count ?count }}
     GROUP BY ?user
   }}
+  SERVICE :BKG {{ ?user :gainsFollowers ?gain }}
+}}
+ORDER BY DESC(?score)
+LIMIT 5
+"""
+
+BY_MENTION = """\
+PREFIX : <http://example.org/social#>
+
+REGISTER STREAM :TopkMentions AS
+SELECT ?mention ?user ?reach ?gain
+       (0.7 * norm(?reach, 0, {mentions}) + 0.3 * norm(?gain, {low}, {high}) AS ?score)
+FROM NAMED WINDOW :W ON :S [RANGE {width}s STEP {slide}s]
+WHERE {{
+  WINDOW :W {{ ?mention :of ?user ; :count ?reach }}
   SERVICE :BKG {{ ?user :gainsFollowers ?gain }}
 }}
 ORDER BY DESC(?score)

@@ -1,32 +1,20 @@
-"""Generated trace: a stream of mentions, and a remote whose values change in one way."""
+"""Generated trace: a stream of mentions, and a remote whose values change."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from acquatop.lab.generate.bursts import Bursts
-from acquatop.lab.generate.contract import GeneratedChanges, KindOfChange
-from acquatop.lab.generate.mentions import Mentions, mentions
-from acquatop.lab.generate.rare import Rare
-from acquatop.lab.generate.redrawn import Redrawn
-from acquatop.lab.generate.rhythm import Rhythm
-from acquatop.lab.generate.texts import CATALOG, QUERY
-from acquatop.lab.generate.walks import Walks
+from acquatop.lab.generate.contract import GeneratedChanges, GeneratedMentions
+from acquatop.lab.generate.kinds import Kind
+from acquatop.lab.generate.texts import CATALOG
 
 WIDTH, SLIDE = 100, 60
 """Width and slide of the AcquaTop paper's windows, in seconds."""
-
-KINDS: Mapping[str, KindOfChange] = MappingProxyType(
-    {"redrawn": Redrawn(), "walks": Walks(), "bursts": Bursts(), "rhythm": Rhythm(), "rare": Rare()}
-)
-"""Kinds of change by name, each with its defaults."""
 
 COLUMNS = ("time_ms", "subject", "value")
 """Columns of both files."""
@@ -38,17 +26,18 @@ _USER = "http://example.org/user/"
 class GeneratedTrace:
     """The stream, the remote's history, and the numbers of users and windows."""
 
-    mentions: Mentions
+    kind: Kind
+    mentions: GeneratedMentions
     changes: GeneratedChanges
     users: int
     windows: int
 
     @property
     def query(self) -> str:
-        """The paper's query, with the ranges of this trace's numbers."""
+        """The kind's query, with the ranges of this trace's numbers."""
         values = self.changes.values
-        return QUERY.format(
-            mentions=self._most_mentions(),
+        return self.kind.query.format(
+            mentions=self._most(),
             low=float(np.floor(values.min(initial=0.0))),
             high=float(np.ceil(values.max(initial=0.0))),
             width=WIDTH,
@@ -64,8 +53,8 @@ class GeneratedTrace:
         """
         folder.mkdir(parents=True, exist_ok=True)
         names = np.array([f"{_USER}{number}" for number in range(self.users)])
-        ones = np.ones(len(self.mentions), dtype=np.int64)
-        _write(folder / "stream.csv", self.mentions.times_ms, names[self.mentions.users], ones)
+        said = self.mentions
+        _write(folder / "stream.csv", said.times_ms, names[said.users], said.numbers)
         _write(folder / "remote.csv", *self._told(names))
         (folder / "catalog.toml").write_text(CATALOG, "utf-8")
         (folder / "query.rspql").write_text(self.query, "utf-8")
@@ -83,8 +72,10 @@ class GeneratedTrace:
             np.append(changes.values, changes.values[-1]),
         )
 
-    def _most_mentions(self) -> int:
-        """Return the largest number of mentions of one user in one window."""
+    def _most(self) -> int:
+        """Return the largest number of mentions of one user in one window, or of any mention."""
+        if not self.kind.adds_up:
+            return int(self.mentions.numbers.max(initial=1))
         most, times = 1, self.mentions.times_ms
         for start in range(0, 1000 * SLIDE * self.windows, 1000 * SLIDE):
             inside = slice(*np.searchsorted(times, [start, start + 1000 * WIDTH], side="right"))
@@ -92,16 +83,14 @@ class GeneratedTrace:
         return most
 
 
-def generate(
-    change: KindOfChange, *, seed: int, users: int = 400, windows: int = 150
-) -> GeneratedTrace:
+def generate(kind: Kind, *, seed: int, users: int = 400, windows: int = 150) -> GeneratedTrace:
     """Return a trace of data like the AcquaTop paper's: the same for the same arguments.
 
-    It has mentions of ``users`` users, and their values with one kind of change, until ``windows``
-    windows of 100 s, one every 60 s, have closed. With one seed the mentions are the same for all
-    kinds of change.
+    It has mentions of ``users`` users, and their values, until ``windows`` windows of 100 s, one
+    every 60 s, have closed. With one seed the mentions are the same for all kinds with one stream.
 
-    >>> made = generate(Walks(), seed=1, windows=10)
+    >>> from acquatop.lab.generate.kinds import KINDS
+    >>> made = generate(KINDS["walks"], seed=1, windows=10)
     >>> len(made.mentions) > 200, len(made.changes) > 400
     (True, True)
     """
@@ -110,8 +99,9 @@ def generate(
     seconds = float(SLIDE * (windows - 1) + WIDTH)
     of_stream, of_remote = np.random.default_rng(seed).spawn(2)
     return GeneratedTrace(
-        mentions(users, seconds, of_stream),
-        change(users, seconds, of_remote),
+        kind,
+        kind.stream(users, seconds, of_stream),
+        kind.change(users, seconds, of_remote),
         users=users,
         windows=windows,
     )

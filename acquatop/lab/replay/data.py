@@ -72,8 +72,11 @@ class Generated:
 
     def write(self, seed: int, folder: Path) -> tuple[Path, str, str]:
         """Write the data set of a seed into a folder; return that, the query and its file name."""
-        change = replace(KINDS[self.kind], **self.values)  # type: ignore[type-var]
-        made = generate(change, seed=seed, users=self.users, windows=self.windows)
+        kind = KINDS[self.kind]
+        change = replace(kind.change, **self.values)  # type: ignore[type-var]
+        made = generate(
+            replace(kind, change=change), seed=seed, users=self.users, windows=self.windows
+        )
         made.write(folder)
         return folder, made.query, "query.rspql"
 
@@ -88,4 +91,4 @@ Data = Recorded | Generated
 
 def values_of(kind: str) -> tuple[str, ...]:
     """Return the names of the parameters of a kind of change."""
-    return tuple(each.name for each in fields(KINDS[kind]))  # type: ignore[arg-type]
+    return tuple(each.name for each in fields(KINDS[kind].change))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from acquatop.catalog.services import policies
 from acquatop.errors import UserError
 from acquatop.lab.generate import KINDS
 from acquatop.lab.replay.data import Data, Generated, Recorded, values_of
-from acquatop.lab.replay.setting import Setting
+from acquatop.lab.replay.setting import CLAIRVOYANT, Setting
 
 SHIPPED = Path(__file__).parent / "experiments"
 """Folder of the paper's experiments, each in a file named by its number."""
@@ -120,7 +120,7 @@ def _experiment(root: Section) -> Experiment | None:
 
 def _policies(root: Section, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
     found = tuple(root.texts(key)) if key in root else default
-    known = policies()
+    known = (*policies(), CLAIRVOYANT)
     for each in found:
         if each not in known:
             root.problem(f'there is no policy "{each}"', key, f"known are {', '.join(known)}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from acquatop.lab.replay.clairvoyant import Clairvoyant
 from acquatop.lab.replay.data import Data
 from acquatop.lab.replay.metrics import (
     ndcg_at,
@@ -18,7 +19,7 @@ from acquatop.lab.replay.metrics import (
 )
 from acquatop.lab.replay.oracle import Oracle, Right
 from acquatop.lab.replay.replay import Given, Replay
-from acquatop.lab.replay.setting import Setting
+from acquatop.lab.replay.setting import CLAIRVOYANT, Setting
 from acquatop.lab.replay.trace import open_trace
 
 METRICS = ("ndcg", "ndcg_positional", "precision")
@@ -98,9 +99,15 @@ class Bench:
         self.notes = trace.notes
         self._offset = trace.bound.plan.offset
         self._replay = Replay(trace)
-        self._right = {right.window: right for right in Oracle(trace)}
+        self._trace, self._oracle = trace, Oracle(trace)
+        self._right = {right.window: right for right in self._oracle}
 
     def measured(self, setting: Setting) -> Iterator[Measured]:
         """Yield the measures of each window's answer in a setting."""
-        for given in self._replay.answers(setting):
+        for given in self._answers(setting):
             yield measure(given, self._right[given.window], setting.k, self._offset)
+
+    def _answers(self, setting: Setting) -> Iterator[Given]:
+        if setting.policy == CLAIRVOYANT:
+            return Clairvoyant(self._trace, self._oracle).answers(setting)
+        return self._replay.answers(setting)

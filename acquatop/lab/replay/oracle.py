@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column
 from acquatop.lab.replay.result_names import result_names
-from acquatop.lab.replay.right_join import RightRemote, joined_names, right_remotes
+from acquatop.lab.replay.right_join import JoinedRows, RightRemote, joined_names, right_remotes
 from acquatop.lab.replay.trace import Trace
 from acquatop.lab.replay.window_solutions import solutions_of
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
@@ -37,8 +37,11 @@ class Right:
 
 
 @dataclass(frozen=True)
-class _Content:
-    """Rows of one window that are joined and ranked: one per solution, or per key of aggregates."""
+class Content:
+    """Rows of one window that are joined and ranked: one per solution, or per key of aggregates.
+
+    ``keys`` are positions among the stream's.
+    """
 
     identities: IntArray
     keys: IntArray
@@ -84,29 +87,37 @@ class Oracle:
         # A text's position among all: it orders equal scores of equal age.
         self._in_text_order = np.argsort(np.argsort(self._texts, kind="stable"), kind="stable")
 
+    @property
+    def keys(self) -> AnyArray:
+        """The stream's keys, each once."""
+        return self._key_texts
+
     def __iter__(self) -> Iterator[Right]:
         """Yield the right answers of all windows, in their order."""
-        windows, bounds = self._trace.windows(), self._trace.bound.windows
-        closes = [bounds.bounds(window)[1] for window in windows]
+        closes = [closes_ms for _, closes_ms in self._closes()]
         remotes = right_remotes(self._trace, self._key_texts, closes)
-        for window, closes_ms, remote in zip(windows, closes, remotes, strict=True):
-            opens_ms = closes_ms - bounds.width_ms
-            content = self._content(self._of_window(window, opens_ms, closes_ms))
-            yield self._right(window, closes_ms, content, remote)
+        for (window, closes_ms, content), remote in zip(self.contents(), remotes, strict=True):
+            yield self.answer(window, closes_ms, content, remote)
 
-    def _right(self, window: int, closes_ms: int, content: _Content, remote: RightRemote) -> Right:
-        plan = self._trace.bound.plan
+    def contents(self) -> Iterator[tuple[int, int, Content]]:
+        """Yield the windows in their order: each one's number, its close, and its content."""
+        for window, closes_ms in self._closes():
+            opens_ms = closes_ms - self._trace.bound.windows.width_ms
+            yield window, closes_ms, self._content(self._of_window(window, opens_ms, closes_ms))
+
+    def _closes(self) -> Iterator[tuple[int, int]]:
+        bounds = self._trace.bound.windows
+        return ((window, bounds.bounds(window)[1]) for window in self._trace.windows())
+
+    def answer(self, window: int, closes_ms: int, content: Content, remote: RightRemote) -> Right:
+        """Return the answer of a window's content with what a remote, or a replica, has."""
         joined = remote.results(content.keys)
-        columns = {name: numbers[joined.rows] for name, numbers in content.numbers.items()}
-        columns.update(joined.numbers)
-        scores = np.broadcast_to(self._score(columns), len(joined.rows))
-        is_result = ~np.isnan(scores)
-        if self._holds is not None:
-            is_result &= self._holds(columns)
-        at = np.flatnonzero(is_result)
-        rows, merits = joined.rows[at], (1.0 if plan.score.descending else -1.0) * scores[at]
+        merits = self.merits(content, joined)
+        at = np.flatnonzero(~np.isnan(merits))
+        rows, merits = joined.rows[at], merits[at]
         identities = content.identities[rows]
         terms = None if joined.terms is None else [joined.terms[place] for place in at.tolist()]
+        plan = self._trace.bound.plan
         order = np.lexsort(
             (
                 _term_order(terms, joined_names(plan), len(at)),
@@ -121,7 +132,22 @@ class Oracle:
             names = result_names(names, ranked, joined_names(plan))
         return Right(window, closes_ms, names, merits[order])
 
-    def _content(self, at: IntArray) -> _Content:
+    def merits(self, content: Content, joined: JoinedRows) -> FloatArray:
+        """Return the merits of a content's joined rows, NaN for those that are no results."""
+        columns = {name: numbers[joined.rows] for name, numbers in content.numbers.items()}
+        columns.update(joined.numbers)
+        scores = np.broadcast_to(self._score(columns), len(joined.rows))
+        is_result = ~np.isnan(scores)
+        if self._holds is not None:
+            is_result &= self._holds(columns)
+        sign = 1.0 if self._trace.bound.plan.score.descending else -1.0
+        return np.where(is_result, sign * scores, np.nan)
+
+    def tie_order(self, content: Content) -> IntArray:
+        """Return the order of a content's rows if all have equal merits."""
+        return np.lexsort((self._in_text_order[content.identities], -content.times))
+
+    def _content(self, at: IntArray) -> Content:
         if self._trace.bound.matcher.arrivals != "distinct":
             # The last of an identity is the newest; in reverse order it comes first.
             _, firsts = np.unique(self._identities[at][::-1], return_index=True)
@@ -130,7 +156,7 @@ class Oracle:
         numbers = {name: column[at] for name, column in self._numbers.items()}
         aggregate = self._trace.bound.plan.aggregate
         if aggregate is None:
-            return _Content(self._identities[at], self._keys[at], self._times[at], numbers)
+            return Content(self._identities[at], self._keys[at], self._times[at], numbers)
         kinds = {name: self._trace.bound.matcher.number_kind(name) for name in numbers}
         scaled = {
             name: column if (kind := kinds[name]) is None else column / kind.scale
@@ -162,12 +188,12 @@ def _grouped(
     keys: IntArray,
     times: IntArray,
     numbers: Mapping[str, FloatArray],
-) -> _Content:
+) -> Content:
     """Return a row per key: its aggregates, and its newest solution's time."""
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
     if not len(distinct):
-        return _Content(
+        return Content(
             distinct,
             distinct,
             distinct,
@@ -189,7 +215,7 @@ def _grouped(
         )
         for column in aggregate.columns
     }
-    return _Content(distinct, distinct, np.maximum.reduceat(times[order], starts), made)
+    return Content(distinct, distinct, np.maximum.reduceat(times[order], starts), made)
 
 
 def _aggregate(

@@ -147,12 +147,16 @@ def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
 
 def _set(service: Service, setting: Setting) -> Service:
     """Return a service with a setting. As many requests may be sent as its items need."""
-    refresh, items = service.refresh, _ALL if setting.is_unlimited else setting.budget
-    given = refresh.budget
-    needed = items if given.requests >= given.items else -(-items // service.block_size)
-    budget = Budget(items, max(given.requests, needed), given.seconds)
+    refresh, budget = service.refresh, budget_of(service, setting)
     refill = refresh.refill or setting.is_plain
     refresh = replace(
         refresh, policy=setting.policy, n=setting.n, chooses_n=False, budget=budget, refill=refill
     )
     return replace(service, refresh=refresh)
+
+
+def budget_of(service: Service, setting: Setting) -> Budget:
+    """Return the budget of one evaluation in a setting."""
+    items, given = _ALL if setting.is_unlimited else setting.budget, service.refresh.budget
+    needed = items if given.requests >= given.items else -(-items // service.block_size)
+    return Budget(items, max(given.requests, needed), given.seconds)

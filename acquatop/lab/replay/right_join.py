@@ -59,12 +59,12 @@ def right_remotes(trace: Trace, keys: AnyArray, closes_ms: Sequence[int]) -> Ite
         places = {key: place for place, key in enumerate(history.keys)}
         found = np.array([places.get(key, -1) for key in keys], dtype=np.int64)
         variables = trace.bound.plan.score.remote_variables
-        return (_One(found, state) for state in history.states(closes_ms, variables))
+        return (OneSolution(found, state) for state in history.states(closes_ms, variables))
     return _several(trace, keys, closes_ms)
 
 
 @dataclass(frozen=True)
-class _One:
+class OneSolution:
     """Remote with one solution of a key; ``places`` has each key's position there."""
 
     places: IntArray

@@ -8,6 +8,15 @@ UNLIMITED = ("ASM",)
 """Rankers without a budget: they show the effect of refreshing everything that is proposed."""
 
 
+CLAIRVOYANT = "clairvoyant"
+"""Yardstick that can be named in place of a policy: it knows in advance what will come."""
+
+
+def can_win(policy: str) -> bool:
+    """Return true for policies, false for what shows how much better they could be."""
+    return policy != CLAIRVOYANT and policy.partition("-")[2] not in UNLIMITED
+
+
 @dataclass(frozen=True, order=True)
 class Setting:
     """A policy, the items that one evaluation may request, K, N, and the random seed.

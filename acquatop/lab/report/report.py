@@ -8,6 +8,7 @@ from importlib import resources
 
 import numpy as np
 
+from acquatop.lab.replay.setting import CLAIRVOYANT, can_win
 from acquatop.lab.replay.summary import Cell, ReplaySummary
 from acquatop.lab.report.axes import View, place_text, views
 from acquatop.lab.report.pictures import Picture
@@ -40,6 +41,8 @@ _WORDS = {
     "AT-, ANY- and WSJ-": "who proposes what may be refreshed: the list of candidates (AT), more "
     "of the window's best (ANY), or all that the window joins with (WSJ). The rest of a policy's "
     "name says in which order.",
+    CLAIRVOYANT: "no policy: knows what stream and remote will bring, and spends each budget where "
+    "it helps this answer and the next four most. So much is still possible at most, nearly.",
     "AT-ASM, WSJ-ASM": "refresh all that is proposed, whatever the budget: the most that can be "
     "had. WSJ-ASM "
     "fetches everything in every window, as an engine without policies would.",
@@ -104,7 +107,7 @@ def _most_often_best(summary: ReplaySummary, metric: str) -> tuple[str, str]:
     """Return the policy with a budget that is best most often, and its share of all places."""
     places: dict[tuple[str, int, int, int], list[Cell]] = {}
     for cell in summary.cells:
-        if not cell.policy.endswith("-ASM"):
+        if can_win(cell.policy):
             places.setdefault((cell.data, cell.budget, cell.k, cell.n), []).append(cell)
     winners = [
         max(cells, key=lambda cell: summary.interval(cell, metric).mean).policy
@@ -140,11 +143,11 @@ def _accuracy_rows(summary: ReplaySummary, view: View, metric: str) -> Iterator[
             max(
                 each[at].mean
                 for policy, each in found.items()
-                if not policy.endswith("-ASM") or len(found) == 1
+                if can_win(policy) or len(found) == 1
             )
             for at in range(len(view.axis.values))
         ]
-        if any(not policy.endswith("-ASM") for policy in found)
+        if any(can_win(policy) for policy in found)
         else []
     )
     windows = summary.series(summary.cells[0], metric).shape[1]
@@ -152,7 +155,7 @@ def _accuracy_rows(summary: ReplaySummary, view: View, metric: str) -> Iterator[
         row = [escape(policy)]
         for at, (mean, low, high) in enumerate(each):
             text = f"{windows * mean:.1f}<small>{windows * low:.1f}…{windows * high:.1f}</small>"
-            is_best = bool(bests) and mean == bests[at] and not policy.endswith("-ASM")
+            is_best = bool(bests) and mean == bests[at] and can_win(policy)
             row.append(f'<td class="best">{text}</td>' if is_best else f"<td>{text}</td>")
         yield row
 
