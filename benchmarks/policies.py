@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from acquatop.lab.generate import KINDS, Kind, Redrawn, generate
+from acquatop.lab.generate import KINDS, KindOfData, Redrawn, generate
 from acquatop.lab.replay.bootstrap import interval
 from acquatop.lab.replay.clairvoyant import Clairvoyant
 from acquatop.lab.replay.measure import measure
@@ -47,7 +47,7 @@ ITEMS = (1, 3, 7, 15)
 BANKS = (0, 3)
 """Evaluations' budgets that may be saved up."""
 METRICS = ("nDCG", "precision")
-KINDS_OF_DATA = {**KINDS, "redrawn 60": Kind(Redrawn(60.0))}
+KINDS_OF_DATA = {**KINDS, "redrawn 60": KindOfData(Redrawn(60.0))}
 FIRST_SEED = 20_190
 _LEAST = 0.001
 """Mean error per window below which the best of the papers' policies leaves nothing to gain."""

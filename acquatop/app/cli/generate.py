@@ -41,12 +41,14 @@ def add_parser(verbs: Any) -> None:
 
 def execute(options: argparse.Namespace) -> None:
     """Write the trace."""
-    from acquatop.lab.generate import KINDS, Kind, Redrawn, generate
+    from acquatop.lab.generate import KINDS, KindOfData, Redrawn, generate
 
     if options.changes is not None and options.kind != "redrawn":
         raise UserError(f"--changes is for --kind redrawn, not {options.kind}")
     try:
-        kind = KINDS[options.kind] if options.changes is None else Kind(Redrawn(options.changes))
+        kind = (
+            KINDS[options.kind] if options.changes is None else KindOfData(Redrawn(options.changes))
+        )
         trace = generate(kind, seed=options.seed, users=options.users, windows=options.windows)
     except ValueError as error:
         raise UserError(str(error)) from None

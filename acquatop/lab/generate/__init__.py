@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from acquatop.lab.generate.kinds import KINDS, Kind
+from acquatop.lab.generate.kinds import KINDS, KindOfData
 from acquatop.lab.generate.redrawn import Redrawn
 from acquatop.lab.generate.trace import GeneratedTrace, generate
 
-__all__ = ["KINDS", "GeneratedTrace", "Kind", "Redrawn", "generate"]
+__all__ = ["KINDS", "GeneratedTrace", "KindOfData", "Redrawn", "generate"]

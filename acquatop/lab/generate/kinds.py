@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from acquatop.lab.generate.bursts import Bursts
 from acquatop.lab.generate.contract import KindOfChange, KindOfStream
-from acquatop.lab.generate.mentions import Steady
+from acquatop.lab.generate.mentions import SteadyMentions
 from acquatop.lab.generate.mixed import Mixed
 from acquatop.lab.generate.rare import Rare
 from acquatop.lab.generate.redrawn import Redrawn
@@ -18,11 +18,11 @@ from acquatop.lab.generate.tails import Tails
 from acquatop.lab.generate.texts import BY_MENTION, BY_USER
 from acquatop.lab.generate.walks import Walks
 
-_STEADY = Steady()
+_STEADY = SteadyMentions()
 
 
 @dataclass(frozen=True)
-class Kind:
+class KindOfData:
     """A kind of change, a kind of stream, and a query: by user, or by mention."""
 
     change: KindOfChange
@@ -35,18 +35,18 @@ class Kind:
         return self.query == BY_USER
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, KindOfData] = MappingProxyType(
     {
-        "redrawn": Kind(Redrawn()),
-        "walks": Kind(Walks()),
-        "bursts": Kind(Bursts()),
-        "rhythm": Kind(Rhythm()),
-        "rare": Kind(Rare()),
-        "tails": Kind(Tails()),
-        "mixed": Kind(Mixed()),
-        "few": Kind(Redrawn(40.0), Steady(chance=0.12)),
-        "returning": Kind(Walks(), Returning()),
-        "list": Kind(Redrawn(), Steady(weighed=True), BY_MENTION),
+        "redrawn": KindOfData(Redrawn()),
+        "walks": KindOfData(Walks()),
+        "bursts": KindOfData(Bursts()),
+        "rhythm": KindOfData(Rhythm()),
+        "rare": KindOfData(Rare()),
+        "tails": KindOfData(Tails()),
+        "mixed": KindOfData(Mixed()),
+        "few": KindOfData(Redrawn(40.0), SteadyMentions(chance=0.12)),
+        "returning": KindOfData(Walks(), Returning()),
+        "list": KindOfData(Redrawn(), SteadyMentions(weighed=True), BY_MENTION),
     }
 )
 """Kinds by name, each with its defaults."""

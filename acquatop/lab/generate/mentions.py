@@ -14,7 +14,7 @@ _SURGE_EVERY, _SURGE = 30, 12.0
 
 
 @dataclass(frozen=True)
-class Steady:
+class SteadyMentions:
     """Mentions that come steadily, with occasional surges of mentions of one user.
 
     ``chance`` is that of each of a second's mentions. With the default, any 100 s hold about 38 of
@@ -22,7 +22,7 @@ class Steady:
     times, most once (:func:`popularity`). If they are ``weighed``, each mention has a number of its
     own with a long tail.
 
-    >>> made = Steady()(400, 9_040.0, np.random.default_rng(1))
+    >>> made = SteadyMentions()(400, 9_040.0, np.random.default_rng(1))
     >>> starts = np.arange(0, 9_000_000, 60_000)
     >>> bounds = np.searchsorted(made.times_ms, [starts, starts + 100_000], side="right")
     >>> counts = np.diff(bounds, axis=0)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from acquatop.lab.generate.contract import GeneratedChanges, GeneratedMentions
-from acquatop.lab.generate.kinds import Kind
+from acquatop.lab.generate.kinds import KindOfData
 from acquatop.lab.generate.texts import CATALOG
 
 WIDTH, SLIDE = 100, 60
@@ -26,7 +26,7 @@ _USER = "http://example.org/user/"
 class GeneratedTrace:
     """The stream, the remote's history, and the numbers of users and windows."""
 
-    kind: Kind
+    kind: KindOfData
     mentions: GeneratedMentions
     changes: GeneratedChanges
     users: int
@@ -83,7 +83,9 @@ class GeneratedTrace:
         return most
 
 
-def generate(kind: Kind, *, seed: int, users: int = 400, windows: int = 150) -> GeneratedTrace:
+def generate(
+    kind: KindOfData, *, seed: int, users: int = 400, windows: int = 150
+) -> GeneratedTrace:
     """Return a trace of data like the AcquaTop paper's: the same for the same arguments.
 
     It has mentions of ``users`` users, and their values, until ``windows`` windows of 100 s, one

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acquatop.errors import UserError
-from acquatop.lab.replay.oracle import Content, Oracle
+from acquatop.lab.replay.oracle import Oracle, WindowRows
 from acquatop.lab.replay.remote_history import RemoteState
 from acquatop.lab.replay.replay import Given, budget_of
 from acquatop.lab.replay.replayed_replicas import standing_still
@@ -161,7 +161,7 @@ class Clairvoyant:
             is_right[kept],
         )
 
-    def _merits(self, content: Content, state: RemoteState) -> FloatArray:
+    def _merits(self, content: WindowRows, state: RemoteState) -> FloatArray:
         """Return the merit of each row by what a remote or replica has; minus infinity if none."""
         joined = OneSolution(self._places, state).results(content.keys)
         merits = np.full(len(content.keys), -np.inf)
@@ -174,9 +174,9 @@ class Clairvoyant:
 class _Window:
     window: int
     closes_ms: int
-    content: Content
+    content: WindowRows
     remote: RemoteState
-    """What the remote has at the close."""
+    """The remote at the close."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class Right:
 
 
 @dataclass(frozen=True)
-class Content:
+class WindowRows:
     """Rows of one window that are joined and ranked: one per solution, or per key of aggregates.
 
     ``keys`` are positions among the stream's.
@@ -99,7 +99,7 @@ class Oracle:
         for (window, closes_ms, content), remote in zip(self.contents(), remotes, strict=True):
             yield self.answer(window, closes_ms, content, remote)
 
-    def contents(self) -> Iterator[tuple[int, int, Content]]:
+    def contents(self) -> Iterator[tuple[int, int, WindowRows]]:
         """Yield the windows in their order: each one's number, its close, and its content."""
         for window, closes_ms in self._closes():
             opens_ms = closes_ms - self._trace.bound.windows.width_ms
@@ -109,7 +109,9 @@ class Oracle:
         bounds = self._trace.bound.windows
         return ((window, bounds.bounds(window)[1]) for window in self._trace.windows())
 
-    def answer(self, window: int, closes_ms: int, content: Content, remote: RightRemote) -> Right:
+    def answer(
+        self, window: int, closes_ms: int, content: WindowRows, remote: RightRemote
+    ) -> Right:
         """Return the answer of a window's content with what a remote, or a replica, has."""
         joined = remote.results(content.keys)
         merits = self.merits(content, joined)
@@ -132,7 +134,7 @@ class Oracle:
             names = result_names(names, ranked, joined_names(plan))
         return Right(window, closes_ms, names, merits[order])
 
-    def merits(self, content: Content, joined: JoinedRows) -> FloatArray:
+    def merits(self, content: WindowRows, joined: JoinedRows) -> FloatArray:
         """Return the merits of a content's joined rows, NaN for those that are no results."""
         columns = {name: numbers[joined.rows] for name, numbers in content.numbers.items()}
         columns.update(joined.numbers)
@@ -143,11 +145,11 @@ class Oracle:
         sign = 1.0 if self._trace.bound.plan.score.descending else -1.0
         return np.where(is_result, sign * scores, np.nan)
 
-    def tie_order(self, content: Content) -> IntArray:
+    def tie_order(self, content: WindowRows) -> IntArray:
         """Return the order of a content's rows if all have equal merits."""
         return np.lexsort((self._in_text_order[content.identities], -content.times))
 
-    def _content(self, at: IntArray) -> Content:
+    def _content(self, at: IntArray) -> WindowRows:
         if self._trace.bound.matcher.arrivals != "distinct":
             # The last of an identity is the newest; in reverse order it comes first.
             _, firsts = np.unique(self._identities[at][::-1], return_index=True)
@@ -156,7 +158,7 @@ class Oracle:
         numbers = {name: column[at] for name, column in self._numbers.items()}
         aggregate = self._trace.bound.plan.aggregate
         if aggregate is None:
-            return Content(self._identities[at], self._keys[at], self._times[at], numbers)
+            return WindowRows(self._identities[at], self._keys[at], self._times[at], numbers)
         kinds = {name: self._trace.bound.matcher.number_kind(name) for name in numbers}
         scaled = {
             name: column if (kind := kinds[name]) is None else column / kind.scale
@@ -188,12 +190,12 @@ def _grouped(
     keys: IntArray,
     times: IntArray,
     numbers: Mapping[str, FloatArray],
-) -> Content:
+) -> WindowRows:
     """Return a row per key: its aggregates, and its newest solution's time."""
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
     if not len(distinct):
-        return Content(
+        return WindowRows(
             distinct,
             distinct,
             distinct,
@@ -215,7 +217,7 @@ def _grouped(
         )
         for column in aggregate.columns
     }
-    return Content(distinct, distinct, np.maximum.reduceat(times[order], starts), made)
+    return WindowRows(distinct, distinct, np.maximum.reduceat(times[order], starts), made)
 
 
 def _aggregate(

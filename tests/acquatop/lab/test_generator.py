@@ -11,7 +11,7 @@ import pytest
 from acquatop.app.cli import main
 from acquatop.app.cli.generate import KINDS as KINDS_OF_THE_COMMAND
 from acquatop.catalog.catalog import Catalog
-from acquatop.lab.generate import KINDS, GeneratedTrace, Kind, Redrawn, generate
+from acquatop.lab.generate import KINDS, GeneratedTrace, KindOfData, Redrawn, generate
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import BoundQuery
 
@@ -38,7 +38,9 @@ def test_mentions_are_like_those_of_the_paper(seed: int) -> None:
 
 @pytest.mark.parametrize("changes", [5, 20, 80])
 def test_as_many_values_change_in_a_call_as_is_said(changes: int) -> None:
-    made = [len(generate(Kind(Redrawn(changes)), seed=seed).changes) - 400 for seed in range(5)]
+    made = [
+        len(generate(KindOfData(Redrawn(changes)), seed=seed).changes) - 400 for seed in range(5)
+    ]
     assert np.mean(made) / (150 * 4) == pytest.approx(changes / 0.84, rel=0.02)
 
 
@@ -156,7 +158,7 @@ def test_the_command_makes_what_the_function_makes(
         "3",
     ]
     assert main(arguments) == 0
-    generate(Kind(Redrawn(40)), seed=2, windows=3).write(tmp_path / "b")
+    generate(KindOfData(Redrawn(40)), seed=2, windows=3).write(tmp_path / "b")
     assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
     assert "mentions" in capsys.readouterr().out
 
