@@ -78,7 +78,7 @@ def _reason(analysis: Analysis) -> Document | None:
 
 
 def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> Document:
-    asked = plan.join.services[0] if plan.join else plan.service
+    asked = next(iter(plan.join.services), None) if plan.join else plan.service
     replica = known.get(asked.iri.value) if asked else None
     parts = plan.parts or (
         WindowPart(
@@ -103,6 +103,7 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
             for part in parts
         ],
         "remotes": _asked(plan, known),
+        **({"graphs": list(plan.join.graphs)} if plan.join and plan.join.graphs else {}),
         "score": _score(analysis),
         "result": {
             "k": plan.k,
@@ -321,8 +322,7 @@ def _sections(document: Document) -> Iterator[_Branch]:
         back = duration_text(past["ms"])
         by = _variables(past["keys"])
         yield f"kept of ?{past['variable']}: its changes of the last {back}, by {by}", []
-    for remote in document["remotes"]:
-        yield f"remote <{remote['service']}>", list(_remote_lines(remote))
+    yield from _joined(document)
     if document["score"]:
         yield _score_title(document["score"]), list(_score_lines(document["score"]))
     if "result" in document:
@@ -336,6 +336,13 @@ def _sections(document: Document) -> Iterator[_Branch]:
         yield f"never more certain than the answers of <{stream}> in the window", []
     for warning in document["warnings"]:
         yield f"warning: {warning}", []
+
+
+def _joined(document: Document) -> Iterator[_Branch]:
+    for remote in document["remotes"]:
+        yield f"remote <{remote['service']}>", list(_remote_lines(remote))
+    for graph in document.get("graphs", ()):
+        yield f"static graph <{graph}>, joined once for each distinct value", []
 
 
 def _strategy(document: Document) -> _Branch:
@@ -360,7 +367,8 @@ def _strategy(document: Document) -> _Branch:
 def _incremental(document: Document) -> _Branch:
     aggregate = document["windows"][0]["aggregate"]
     matched = "WINDOW" + (" aggregated per key" if aggregate else "")
-    joined = " joined with SERVICE" if document["remotes"] else ""
+    more = ["SERVICE"] * bool(document["remotes"]) + ["static graphs"] * ("graphs" in document)
+    joined = f" joined with {' and '.join(more)}" if more else ""
     if document["groups"] is not None:
         by = _variables(document["groups"])
         strategy = (

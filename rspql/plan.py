@@ -236,13 +236,27 @@ class Join:
     """Remotes' side of a query that is joined here, for each distinct tuple of ``inputs``.
 
     These are variables of the stream. ``group`` has the ``services``' patterns, and binds
-    ``outputs`` besides.
+    ``outputs`` besides. Its other patterns are matched against static graphs: the union of the
+    ``default_graphs``, and each of the ``named_graphs``.
     """
 
     inputs: tuple[str, ...]
     group: Group
     services: tuple[JoinedService, ...]
     outputs: tuple[str, ...]
+    default_graphs: tuple[Iri, ...] = ()
+    named_graphs: tuple[Iri, ...] = ()
+
+    @property
+    def is_constant(self) -> bool:
+        """True if a tuple's results never change: no service is asked."""
+        return not self.services
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """IRIs of the static graphs, each once."""
+        named = (*self.default_graphs, *self.named_graphs)
+        return tuple(dict.fromkeys(each.value for each in named))
 
     @property
     def looks_back(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,14 @@ def load_graphs(store: Store, graphs: Iterable[StaticGraph]) -> None:
     """
     for number, graph in enumerate(graphs):
         _load(store, graph, number)
+
+
+def digest_of(graphs: Iterable[StaticGraph]) -> bytes:
+    """Return bytes that are others if the files or names of graphs are; none for no graphs."""
+    digests = [
+        hashlib.sha256(Path(each.path).read_bytes()).hexdigest() + " " + each.iri for each in graphs
+    ]
+    return "\n".join(digests).encode()
 
 
 def is_static(blank: BlankNode) -> bool:

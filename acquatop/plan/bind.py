@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from acquatop.catalog.catalog import Catalog, Service
 from acquatop.catalog.functions import function_problems, with_declared
+from acquatop.catalog.graphs import StaticGraph
 from acquatop.ingest.matchers import matcher_of
 from acquatop.ingest.record_pattern import unknown_predicate
 from acquatop.plan.bind_parts import bound_parts, parts_have_numbers
@@ -112,11 +113,7 @@ def bind_windowed(
     found: list[Diagnostic] = []
     windows = tuple(window_of(window, catalog, found) for window in plan.windows)
     remotes = tuple(_remote(part, catalog, found) for part in plan.evaluated.remotes)
-    named = (*plan.query.default_graphs, *plan.query.named_graphs)
-    graphs = tuple(
-        graph_of(iri, catalog, found) for iri in {iri.value: iri for iri in named}.values()
-    )
-    _check_names(plan.windows, named, found)
+    graphs = _graphs(plan, catalog, found)
     _check_predicates(plan, [window for window in windows if window], found)
     if found:
         raise QueryError(list(dict.fromkeys(found)), text, file)
@@ -125,8 +122,18 @@ def bind_windowed(
         plan,
         tuple(window for window in windows if window),
         tuple(remote for remote in remotes if remote),
-        tuple(graph for graph in graphs if graph),
+        graphs,
     )
+
+
+def _graphs(
+    plan: WindowedPlan, catalog: Catalog, found: list[Diagnostic]
+) -> tuple[StaticGraph, ...]:
+    """Return the static graphs that a query names, as far as the catalog has them."""
+    named = (*plan.query.default_graphs, *plan.query.named_graphs)
+    graphs = [graph_of(iri, catalog, found) for iri in {iri.value: iri for iri in named}.values()]
+    _check_names(plan.windows, named, found)
+    return tuple(graph for graph in graphs if graph)
 
 
 def _bind_topk(
@@ -138,7 +145,9 @@ def _bind_topk(
     window = window_of(plan.window, catalog, found)
     services = _services(plan, catalog, found)
     service = services[0] if services else None
-    if window is None or len(services) < _asked(plan):
+    problems = len(found)
+    graphs = _graphs(plan.windowed, catalog, found)
+    if window is None or len(services) < _asked(plan) or len(found) > problems:
         raise QueryError(found, text, file)
     matcher = matcher_of(plan, window.stream.mapping, arrivals=window.stream.arrivals)
     if not plan.parts:
@@ -171,6 +180,7 @@ def _bind_topk(
         matcher,
         tuple(services) if plan.join else (),
         parts,
+        tuple(each for each in graphs if plan.join and each.iri in plan.join.graphs),
     )
 
 

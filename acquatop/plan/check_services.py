@@ -23,10 +23,13 @@ def check_joined(
     assert plan.join is not None
     for service, each in zip(services, plan.join.services, strict=True):
         check_records(service, each.pattern.group, key_text(each.keys), found)
-        if plan.aggregate is not None and stream.keys == "executors":
-            message = 'the stream has keys = "executors", where services cannot be joined'
-            hint = 'set keys = "driver" for the stream'
-            found.append(Diagnostic("keys", message, each.iri.span, hint))
+    if plan.aggregate is not None and stream.keys == "executors":
+        what = "static graphs" if plan.join.is_constant else "services"
+        message = f'the stream has keys = "executors", where {what} cannot be joined'
+        hint = 'set keys = "driver" for the stream'
+        assert plan.service is not None
+        at = plan.join.services[0].iri.span if plan.join.services else plan.service.iri.span
+        found.append(Diagnostic("keys", message, at, hint))
 
 
 def check_records(
@@ -71,7 +74,10 @@ def check_refresh(
 
 def check_strategy(plan: TopKPlan, window: BoundWindow, found: list[Diagnostic]) -> None:
     """Note that a stream's strategy cannot keep the candidates of a query with a remote."""
-    if plan.aggregate is not None or plan.service is None or window.stream.strategy is None:
+    is_constant = plan.join is not None and plan.join.is_constant
+    if plan.aggregate is not None or plan.service is None or is_constant:
+        return
+    if window.stream.strategy is None:
         return
     asked = TopKRequest(window.windows, plan.k + plan.offset)
     try:

@@ -10,6 +10,7 @@ from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.plan.strategy import Choice, Workload, choose
 from acquatop.topk.shared.contract import TopKRequest
+from rspql.plan import Join
 
 _MANY = 1_000
 """Maximum number of queries for which sharing is tried out."""
@@ -69,8 +70,8 @@ def _same_content_key(bound: BoundQuery) -> str:
     """Return the key of queries with the same windows, pattern, aggregates and remote."""
     plan, service = bound.plan, bound.service
     asked = (
-        (service.iri, plan.service.group, plan.service.variables)
-        if service and plan.service
+        (service.iri if service else None, plan.service.group, plan.service.variables)
+        if plan.service
         else None
     )
     return repr(
@@ -84,8 +85,13 @@ def _same_content_key(bound: BoundQuery) -> str:
             bound.refills,
             *((bound.stream.keys, bound.stream.buckets) if bound.keys_in_executors else ()),
             *(("retained",) if bound.plan.finish is not None else ()),
+            *_graphs_of(plan.join),
         )
     )
+
+
+def _graphs_of(join: Join | None) -> tuple[object, ...]:
+    return (join.default_graphs, join.named_graphs) if join is not None and join.graphs else ()
 
 
 def _shared_key(bound: BoundQuery) -> str:

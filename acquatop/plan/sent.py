@@ -53,6 +53,8 @@ def _solutions(bound: BoundQuery) -> str:
         )
     else:
         what, why = "every solution", "the remote's values may change before its pane is complete"
+    if bound.joins_constants:
+        why = "it is joined in the driver"
     if bound.plan.aggregate is not None:
         why = "one that comes again counts once"
     elif bound.looks_at_panes:

@@ -26,6 +26,7 @@ def content_of(
     is_reduced = (
         bound.arrivals == "distinct"
         and not (bound.refills or bound.retains)
+        and not (bound.joins_constants and bound.plan.aggregate is None)
         and not remote.refresh.looks_at_panes
     )
     if scattered is not None:

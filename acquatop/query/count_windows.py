@@ -23,6 +23,7 @@ from acquatop.query.element_positions import Positions
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.per_element import PerElementEvaluation
 from acquatop.query.sparql.evaluation import SparqlEvaluation
+from acquatop.refresh.open_replicas import Joined
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
 from acquatop.windows import Windows
 from replica.clocks import Clock
@@ -55,6 +56,7 @@ class CountedEvaluation:
         self,
         bound: BoundCounted,
         *,
+        joined: Joined | None = None,
         clock: Clock = time.monotonic,
         open_whole: OpenWhole = SparqlEvaluation,
     ) -> None:
@@ -67,7 +69,7 @@ class CountedEvaluation:
         self._says_all = bound.plan.output == "RSTREAM"
         self._positions = Positions(bound.windows.width_ms, bound.stream.start_ms)
         over_positions: Mapping[type, _Open] = {
-            BoundQuery: _best,
+            BoundQuery: partial(_best, joined),
             BoundWindowed: partial(_whole, open_whole),
         }
         inner = replace(bound, query=self._bound)
@@ -195,11 +197,13 @@ class CountedEvaluation:
         return self._work.sizes(name)
 
 
-def _best(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
+def _best(
+    joined: Joined | None, bound: BoundCounted, clock: Clock, positions: Positions
+) -> Evaluation:
     query: Any = bound.query
     if bound.structure is not None and bound.structure.strategy is Strategy.BLOCKS:
         return PerElementEvaluation(query, clock=clock, instant=positions.time_of)
-    return TopKEvaluation(query, None, clock=clock, instant=positions.time_of)
+    return TopKEvaluation(query, joined, clock=clock, instant=positions.time_of)
 
 
 def _whole(

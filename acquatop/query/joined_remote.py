@@ -8,10 +8,13 @@ import numpy as np
 
 from acquatop.plan.bound import BoundQuery
 from acquatop.query.aggregates.rolled_up import RolledUpRanking
+from acquatop.query.constant_facts import ConstantFacts
 from acquatop.query.ranking import ChangingRanking, TopKOperator
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts, ReplicaFacts
 from acquatop.query.rolled_up_facts import RolledUpFacts
+from acquatop.refresh.constant_join import ConstantJoin, ConstantRefresh
 from acquatop.refresh.join_refresh import JoinedReplicas, JoinRefresh
+from acquatop.refresh.open_replicas import Joined
 from acquatop.refresh.replica_refresh import NoRefresh, ReplicaRefresh, WindowRefresh
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
@@ -65,6 +68,32 @@ class NoRemote:
         """Do nothing."""
 
 
+class Constants:
+    """Static graphs, and nothing else."""
+
+    def __init__(self, constants: ConstantJoin, open_at_once: int) -> None:
+        self.store: JoinedStore = constants.store
+        self.refresh: WindowRefresh = ConstantRefresh(constants, open_at_once)
+        self._constants = constants
+        self._lookups = LookupCache(constants.store)
+
+    @property
+    def keys(self) -> int:
+        """Number of tuples that have been joined."""
+        return len(self.store)
+
+    def facts(self, ranking: ChangingRanking, offset: int) -> RemoteFacts:
+        """Return the facts that answers of one ranking state."""
+        return ConstantFacts(ranking, self._constants, self._lookups)
+
+    def renew_lookups(self) -> None:
+        """Forget looked-up rows."""
+        self._lookups.renew()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 class ReplicaRemote:
     """Replica of one service, or of several that are joined."""
 
@@ -104,16 +133,18 @@ class ReplicaRemote:
 
 def remote_of(
     bound: BoundQuery,
-    maintainer: Maintainer[JoinedStore] | JoinedReplicas | None,
+    maintainer: Joined | None,
     rankers: RankerRegistry,
     random: np.random.Generator | None,
     *,
     clock: Clock,
     expects: bool,
 ) -> JoinedRemote:
-    """Return the remote of a query, or the stream alone."""
+    """Return what a query joins its stream with, if there is anything."""
     if maintainer is None:
         return NoRemote()
+    if isinstance(maintainer, ConstantJoin):
+        return Constants(maintainer, -(-bound.windows.width_ms // bound.windows.slide_ms))
     assert bound.service is not None
     random = random or np.random.default_rng(0)
     slide_ms = bound.windows.slide_ms

@@ -24,6 +24,7 @@ from acquatop.query.sparql.content import StoreContent
 from acquatop.query.sparql.engine import EngineFunction, SparqlEngine
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.query.sparql.worker_engine import WorkerEngine
+from acquatop.refresh.constant_join import ConstantJoin
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.open_replicas import Replicas
 from connectors.object_store.address import StoreAddress
@@ -89,7 +90,8 @@ def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Eva
 
         def scatter(hashes: IdentityHash | None = None) -> ExecutorAggregates:
             folder, run = resources.keys_folder(key), resources.run_tasks
-            assert not isinstance(replica, JoinedReplicas), "they are joined in the driver"
+            joined_here = JoinedReplicas | ConstantJoin
+            assert not isinstance(replica, joined_here), "they are joined in the driver"
             return scattered_content(
                 bound, replica, folder, run, durable=resources.durable, hashes=hashes
             )
@@ -117,12 +119,15 @@ def _sparql(bound: BoundWindowed, key: str, resources: Resources, load: bool) ->
 
 
 def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) -> Evaluation:
-    return CountedEvaluation(bound, clock=resources.clock, open_whole=_open_whole(resources))
+    query, clock, open_whole = bound.query, resources.clock, _open_whole(resources)
+    joined = resources.replicas.open(query, load=load) if isinstance(query, BoundQuery) else None
+    with _closed_on_failure([] if joined is None else [joined]):
+        return CountedEvaluation(bound, joined=joined, clock=clock, open_whole=open_whole)
 
 
 @contextmanager
 def _closed_on_failure(
-    replicas: Sequence[Maintainer[Any] | JoinedReplicas],
+    replicas: Sequence[Maintainer[Any] | JoinedReplicas | ConstantJoin],
 ) -> Iterator[None]:
     """Close replicas if no evaluation takes them: their feeds run already."""
     try:

@@ -9,6 +9,7 @@ from itertools import groupby
 
 import numpy as np
 
+from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.services import Service
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import ReplicaScoring
@@ -34,18 +35,19 @@ _PAST = "past"
 
 
 class JoinedReplicas:
-    """Replicas of several services, and the view of what they know together."""
+    """Replicas of several services, and the view of what they know together with static graphs."""
 
     def __init__(
         self,
         join: Join,
         services: Sequence[Service],
         maintainers: Sequence[Maintainer[SolutionStore]],
+        graphs: Sequence[StaticGraph] = (),
     ) -> None:
         self.join = join
         self.services = services
         self.maintainers = maintainers
-        self.store = JoinedView(join, [each.store for each in maintainers])
+        self.store = JoinedView(join, [each.store for each in maintainers], graphs)
         self.store.load()
 
     @property

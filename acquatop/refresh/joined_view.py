@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from acquatop.catalog.graphs import StaticGraph, digest_of
 from acquatop.refresh.local_join import LocalJoin
 from acquatop.refresh.remote_past import RemotePast, past_of
 from acquatop.topk.contract import IntArray
@@ -20,6 +21,9 @@ from rspql.plan import Join
 _MOST_HELD = 100_000
 """Number of tuples above which those are dropped that the open windows do not need."""
 
+_RESULTS, _GRAPHS = "results", "graphs"
+"""Names of the parts of a snapshot."""
+
 Needs = tuple[tuple[str, ...], ...]
 """Keys of each service that a tuple's results depend on."""
 
@@ -29,16 +33,19 @@ class JoinedView(RunStore):
 
     A tuple's text is that of its terms. Results are computed when they are first looked up, and
     again when a replica has asked for one of the keys. Memory is O(tuples looked up); tuples of
-    several terms beyond 100 000 are dropped if no open window needs them.
+    several terms, or without services, beyond 100 000 are dropped if no open window needs them.
     """
 
-    def __init__(self, join: Join, stores: Sequence[SolutionStore]) -> None:
+    def __init__(
+        self, join: Join, stores: Sequence[SolutionStore], graphs: Sequence[StaticGraph] = ()
+    ) -> None:
         key = key_text(join.inputs)
-        limit = _MOST_HELD if len(join.inputs) > 1 else None
+        limit = _MOST_HELD if len(join.inputs) > 1 or join.is_constant else None
         super().__init__(key, (key, *join.outputs), limit=limit)
         self._join = join
         self._stores = stores
-        self._engine = LocalJoin(join)
+        self._engine = LocalJoin(join, graphs)
+        self._graphs = digest_of(graphs)
         self._past = [
             past_of(each.past, store) for each, store in zip(join.services, stores, strict=True)
         ]
@@ -60,7 +67,8 @@ class JoinedView(RunStore):
         if len(missing):
             new = self._join_again(list(dict.fromkeys(keys[at] for at in missing.tolist())))
             if new:
-                self._new |= new
+                # What never changes is known by all that look it up.
+                self._new |= set() if self._join.is_constant else new
                 found[missing] = super().rows([keys[at] for at in missing.tolist()])
         return found
 
@@ -180,15 +188,26 @@ class JoinedView(RunStore):
             )
         )
 
+    def snapshot(self) -> bytes:
+        """Return the results, and what the static graphs were, if there are any."""
+        results = super().snapshot()
+        return pack_parts({_RESULTS: results, _GRAPHS: self._graphs}) if self._graphs else results
+
     def resume(self, snapshot: bytes) -> None:
-        """Continue from a snapshot; the replicas must have been restored before."""
-        super().resume(snapshot)
+        """Continue from a snapshot; the replicas must have been restored before.
+
+        If static graphs have changed since, all is joined again.
+        """
+        parts = unpack_parts(snapshot) if self._graphs else {_RESULTS: snapshot}
+        super().resume(parts[_RESULTS])
         self._needs.clear()
         self._new.clear()
         for dependents in self._dependents:
             dependents.clear()
         for key in self.keys(self.all_rows()):
             self._link(key, self._needs_of(key)[0])
+        if parts.get(_GRAPHS, b"") != self._graphs:
+            self._new |= self._join_again(self.keys(self.all_rows()))
 
     def _join_again(self, keys: Sequence[str]) -> set[str]:
         """Join tuples whose keys are known; return those whose results are new or have changed.
@@ -260,7 +279,7 @@ class JoinedView(RunStore):
         for (key, (_, needs)), before in zip(tuples.items(), held, strict=True):
             oldest = min(
                 (of[base] for of, needed in zip(ages, needs, strict=True) for base in needed),
-                default=before,
+                default=0.0 if self._join.is_constant else before,
             )
             by_time.setdefault(max(oldest, before), []).append(key)
         return by_time

@@ -1,12 +1,13 @@
-"""Join of what replicas know, for tuples of terms of the stream, by a SPARQL engine."""
+"""Join of what replicas and static graphs have, for tuples of the stream, by a SPARQL engine."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyoxigraph as ox
 
+from acquatop.catalog.graphs import StaticGraph, load_graphs
 from acquatop.errors import EvaluationError
 from replica.store import Solution
 from replica.terms import is_term
@@ -28,14 +29,19 @@ _MOST_RESULTS = 1_000_000
 
 
 class LocalJoin:
-    """Join of the services' solutions, as the query says, for some tuples at once.
+    """Join of services' solutions and static graphs, as the query says, for some tuples at once.
 
-    The engine gets the solutions as VALUES, and returns which of them make a result: their terms
-    stay as the remotes wrote them. O(t · r) for t tuples and the r solutions of at most 64 of them.
+    The engine has the ``graphs``. It gets the solutions as VALUES, and returns which of them make a
+    result: their terms stay as the remotes wrote them. O(t · r) for t tuples and the r solutions of
+    at most 64 of them.
     """
 
-    def __init__(self, join: Join) -> None:
+    def __init__(self, join: Join, graphs: Iterable[StaticGraph] = ()) -> None:
         self._join = join
+        self._store = ox.Store()
+        load_graphs(self._store, graphs)
+        self._default = [ox.NamedNode(each.value) for each in join.default_graphs]
+        self._named = [ox.NamedNode(each.value) for each in join.named_graphs]
         self._parts: list[int] = []
         """Service of each SERVICE pattern, in the order of the text."""
         patterns = {each.pattern: at for at, each in enumerate(join.services)}
@@ -82,7 +88,11 @@ class LocalJoin:
         for at in range(len(self._join.services)):
             keys = dict.fromkeys(key for _, _, needed in tuples for key in needed[at])
             rows.append([each for key in keys for each in known[at][key]])
-        found = ox.Store().query(self._query(tuples, rows))
+        found = self._store.query(
+            self._query(tuples, rows),
+            default_graph=[*self._default] or None,
+            named_graphs=[*self._named],
+        )
         assert isinstance(found, ox.QuerySolutions)
         for count, solution in enumerate(found, start=1):
             if count > _MOST_RESULTS:

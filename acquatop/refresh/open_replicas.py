@@ -15,6 +15,7 @@ from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.plan.asked_patterns import AskedPattern, asked_patterns
 from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
+from acquatop.refresh.constant_join import ConstantJoin
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.ledger_object import open_keeper
 from acquatop.refresh.open_database import connections_of
@@ -45,6 +46,9 @@ FeedFactory = Callable[[FeedSource, RecordReader, Clock, Random], Feed]
 """Maker of the feed of a source, from what reads its records, its clock, and randomness."""
 
 StoreT = TypeVar("StoreT", bound=KeyedStore)
+
+Joined = Maintainer[JoinedStore] | JoinedReplicas | ConstantJoin
+"""Everything that a top-k query is joined with: one replica, or several, or static graphs alone."""
 
 _PATIENCE = 0.25
 """Maximum number of seconds to wait for a ledger that another process holds.
@@ -88,10 +92,8 @@ class Replicas:
     _ways: dict[str, _Way] = field(default_factory=dict)
     _elsewhere: dict[str, LedgerElsewhere] = field(default_factory=dict)
 
-    def open(
-        self, bound: BoundQuery, *, load: bool = True
-    ) -> Maintainer[JoinedStore] | JoinedReplicas | None:
-        """Return the maintainer of a top-k query's replica; None if the query asks no remote.
+    def open(self, bound: BoundQuery, *, load: bool = True) -> Joined | None:
+        """Return the maintainer of a top-k query's replica; None if the query joins nothing.
 
         The replica is filled if the catalog says so. Without ``load`` it stays empty, to be
         restored from elsewhere.
@@ -100,11 +102,13 @@ class Replicas:
         it.
         """
         patterns = asked_patterns(bound)
+        if bound.plan.join is not None and bound.plan.join.is_constant:
+            return ConstantJoin(bound.plan.join, bound.graphs)
         if not patterns:
             return None
         if bound.plan.join is not None:
             maintainers = self._open_several(patterns, bound.name, load=load)
-            return JoinedReplicas(bound.plan.join, bound.services, maintainers)
+            return JoinedReplicas(bound.plan.join, bound.services, maintainers, bound.graphs)
         (asked,) = patterns
         kind = ReplicaStore if asked.service.solutions == "one" else RunStore
         store = kind(asked.key, asked.question.variables, limit=asked.service.capacity)

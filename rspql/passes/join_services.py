@@ -1,17 +1,19 @@
 """Join services: gather the remotes' side of a top-k query into one pattern, computed here.
 
-What stands beside the WINDOW, such as several SERVICEs, OPTIONALs and filters on texts, depends on
-a solution of the stream only through a few of its terms. For each distinct tuple of these, a SPARQL
-engine joins what the replicas know. The rest of the plan sees one service with these results.
+What stands beside the WINDOW, such as several SERVICEs, OPTIONALs, static graphs and filters on
+texts, depends on a solution of the stream only through a few of its terms. For each distinct tuple
+of these, a SPARQL engine joins what the replicas know and the graphs have. The rest of the plan
+sees one service with these results.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rspql import ast
+from rspql.passes.beside_windows import matches_graphs, names_graphs, nodes_here
 from rspql.passes.check_growth import OF_RECORDS, check_growth, computed_in
 from rspql.passes.check_names import calls_own
 from rspql.passes.find_keys import find_keys
@@ -78,12 +80,14 @@ def join_services(
             splitter.take(each)
     expression, pulled = _without_terms(ranking.expression, query, is_numeric)
     inside = ast.Group((*splitter.inside, *pulled))
-    _check_inside(inside, functions)
+    _check_inside(inside, query, functions)
     inputs = tuple(name for name in stream if name in used_in(inside))
     if keys is not None:
         if any(name not in keys for name in inputs):
             raise NotIncremental("what it joins depends on more than what it groups by", windows[0])
         inputs = keys
+    if not inputs:
+        raise NotIncremental("nothing beside the WINDOW shares a variable with it", windows[0])
     services = find_keys(inside, inputs, records)
     group = ast.rewritten(inside, expander(functions))
     group = ast.rewritten(group, _ordered, opaque=lambda each: isinstance(each, ast.ServicePattern))
@@ -97,6 +101,8 @@ def join_services(
             for each in services
         ),
         tuple(name for name in {**visible(inside), **before} if name not in inputs),
+        query.default_graphs if matches_graphs(inside) else (),
+        query.named_graphs if matches_graphs(inside) else (),
     )
     service = ast.ServicePattern(JOINED, inside, span=splitter.inside[0].span)
     where = replace(query.where, elements=(*windows, service, *splitter.outside))
@@ -177,6 +183,8 @@ class _Splitter:
                 | ast.MinusPattern()
                 | ast.Group()
                 | ast.Values()
+                | ast.TriplePattern()
+                | ast.GraphPattern()
             ):
                 self.inside.append(element)
             case _:
@@ -190,7 +198,7 @@ class _Splitter:
             raise NotIncremental("an expression is too large with all names written out", element)
         for part in conjuncts(written):
             on_stream = all(name in self._stream for name in used_in(part))
-            is_outside = on_stream or self._is_numeric(part, True)
+            is_outside = not _has_exists(part) and (on_stream or self._is_numeric(part, True))
             (self.outside if is_outside else self.inside).append(
                 ast.Filter(part, span=element.span)
             )
@@ -248,35 +256,33 @@ def _is_of_numbers(call: ast.Call, is_numeric: IsNumeric) -> bool:
     return is_numeric(replace(call, arguments=(_ONE,) * len(call.arguments)), False)
 
 
-def _check_inside(group: ast.Group, functions: FunctionRegistry) -> None:
-    """Raise if a pattern needs more than values of the remotes and of the stream's solution."""
-    for node in _nodes(group):
+def _has_exists(expression: ast.Expression) -> bool:
+    return any(isinstance(node, ast.Exists) for node in ast.walk(expression))
+
+
+def _check_inside(group: ast.Group, query: ast.Query, functions: FunctionRegistry) -> None:
+    """Raise if a pattern needs more than static graphs, the remotes, and the stream's solution."""
+    for node in nodes_here(group):
         match node:
             case ast.WindowPattern() | ast.SubSelect():
                 raise NotIncremental("there is more beside the WINDOW and SERVICE patterns", node)
-            case ast.TriplePattern() | ast.GraphPattern():
-                raise NotIncremental("it also needs static data", node)
-            case ast.Exists() | ast.Aggregate():
+            case ast.GraphPattern(ast.Variable()):
+                raise NotIncremental("GRAPH with a variable is also of the windows", node)
+            case ast.TriplePattern() | ast.GraphPattern() if not names_graphs(query):
+                raise NotIncremental("a pattern matches neither a WINDOW nor a graph", node)
+            case ast.Aggregate():
+                raise NotIncremental("an expression needs the whole window", node)
+            case ast.Exists() if not matches_graphs(node.group):
                 raise NotIncremental("an expression needs the whole window", node)
             case ast.Call(function) if function in VOLATILE:
                 raise NotIncremental("it is decided at the window's close", node)
             case ast.Binary("/"):
                 # The engine's decimals fail on some quotients.
                 raise NotIncremental("a quotient among terms needs all its digits", node)
-    computed = computed_in(_nodes(ast.rewritten(group, expander(functions))))
+    computed = computed_in(nodes_here(ast.rewritten(group, expander(functions))))
     check_growth(computed, OF_RECORDS)
     if any(calls_own(each.expression) for each in computed):
         raise NotIncremental("a function of your own is applied to terms of the remote", group)
-
-
-def _nodes(group: ast.Group) -> Iterator[ast.Node]:
-    """Yield the nodes of a group in source order, but not those within its SERVICE patterns."""
-    pending: list[ast.Node] = [group]
-    while pending:
-        node = pending.pop()
-        yield node
-        if not isinstance(node, ast.ServicePattern):
-            pending += reversed(list(ast.children(node)))
 
 
 def _ordered(node: ast.Node) -> ast.Node:

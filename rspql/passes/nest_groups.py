@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rspql import ast
+from rspql.passes.beside_windows import joins_more
 
 
 def nest_groups(query: ast.Query, *, joined: bool = False) -> ast.Query:
@@ -21,8 +22,8 @@ def nest_groups(query: ast.Query, *, joined: bool = False) -> ast.Query:
         SELECT ?x (?count + 1 AS ?n)
         { { SELECT ?x (COUNT(*) AS ?count) … GROUP BY ?x } } ORDER BY ?n LIMIT 3
 
-    Only top-k queries over windows alone change, or, if it is ``joined``, those with a SERVICE. All
-    others stay as they are.
+    Only top-k queries over windows alone change, or, if it is ``joined``, those with a SERVICE or a
+    static graph. All others stay as they are.
     """
     if not _is_topk_of_groups(query, joined):
         return query
@@ -100,7 +101,7 @@ def _is_topk_of_groups(query: ast.Query, joined: bool) -> bool:
     ):
         return False
     patterns = list(ast.walk(query.where))
-    if any(isinstance(node, ast.ServicePattern) for node in patterns) != joined:
+    if joins_more(query) != joined:
         return False
     nodes = [node for each in _expressions(query) for node in ast.walk(each)]
     if (

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
+from rspql.passes.beside_windows import joins_more
 from rspql.passes.check_names import calls_own
 from rspql.passes.computed_columns import computed_columns
 from rspql.passes.finish import finish
@@ -90,12 +91,11 @@ def _joined(
 ) -> JoinedServices:
     """Return a query whose remotes' side is joined here, if it was refused as it is.
 
-    Raises the refusal again if the query asks no service.
+    Raises the refusal again if the query asks no service, and reads no static graph.
     """
     assert query.where is not None
     windows = [each for each in query.where.elements if isinstance(each, _FromStream)]
-    asks = any(isinstance(node, ast.ServicePattern) for node in ast.walk(query.where))
-    if not windows or not asks:
+    if not windows or not joins_more(query):
         raise refusal
     _check_clauses(query, ranking)
     part = read_windows(windows)
@@ -212,15 +212,14 @@ def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
     """Raise if the query has clauses for which there is no incremental operator."""
     assert isinstance(query.form, ast.Select)
     if query.group_by or query.having:
-        asks = any(isinstance(node, ast.ServicePattern) for node in ast.walk(query))
         what = (
             "groups the joined solutions"
-            if asks
+            if joins_more(query)
             else "orders groups by what is neither grouped by nor aggregated"
         )
         raise NotIncremental(f"it {what}", query)
-    if query.values or query.default_graphs or query.named_graphs:
-        raise NotIncremental("it also needs static data", query)
+    if query.values:
+        raise NotIncremental("VALUES stands behind the query", query)
 
 
 def _parts(

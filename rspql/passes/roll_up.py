@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rspql import ast
+from rspql.passes.beside_windows import joins_more
 from rspql.passes.nest_groups import nest_groups
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.read_aggregates import KEPT_UP
@@ -42,13 +43,12 @@ class RolledUp:
 
 
 def groups_the_join(query: ast.Query) -> bool:
-    """Return True if a query groups solutions of its windows that are joined with a SERVICE."""
+    """Return True if a query groups solutions of its windows that are joined with more."""
     if not isinstance(query.form, ast.Select) or query.where is None:
         return False
-    asks = any(isinstance(node, ast.ServicePattern) for node in ast.walk(query.where))
     clauses: Sequence[ast.Node] = (*query.form.projection, *query.order)
     aggregates = any(isinstance(node, ast.Aggregate) for each in clauses for node in ast.walk(each))
-    return asks and bool(query.group_by or query.having or aggregates)
+    return joins_more(query) and bool(query.group_by or query.having or aggregates)
 
 
 def rolled_up(query: ast.Query) -> RolledUp:

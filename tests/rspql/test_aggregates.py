@@ -291,7 +291,7 @@ REFUSED_BY_ITSELF = {
     "there is more than a WINDOW and filters": grouped(
         where=f"WINDOW :w {{ {PATTERN} }} BIND(5 AS ?x)"
     ),
-    "it also needs static data": grouped() + " VALUES ?u { 1 }",
+    "VALUES stands behind the query": grouped() + " VALUES ?u { 1 }",
     "STR is not computed on numbers alone": grouped("?u (STR(COUNT(*)) AS ?n)"),
 }
 

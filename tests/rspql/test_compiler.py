@@ -232,9 +232,11 @@ NOT_INCREMENTAL = {
     "the SERVICE does not always bind ?u": query(
         f"{WINDOW} SERVICE :p {{ ?x :f ?f OPTIONAL {{ ?u :g ?x }} }}"
     ),
-    "it also needs static data": query(
-        windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"
+    "GRAPH with a variable is also of the windows": query(
+        f"{WINDOW} {SERVICE} GRAPH ?g {{ ?u :x ?y }}",
+        windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]",
     ),
+    "a pattern matches neither a WINDOW nor a graph": query(f"{WINDOW} {SERVICE} ?u :x ?y"),
     "a filter in the WINDOW needs what is bound outside it": query(
         f"WINDOW :w {{ ?u :m ?m FILTER(?f > 1) }} {SERVICE}"
     ),
@@ -416,8 +418,8 @@ NOT_INCREMENTAL_ALONE = {
     "STRLEN is not computed on numbers alone": alone(select="?u (STRLEN(?m) AS ?score)"),
     "> does not give a number": alone(select="?u (?m > 3 AS ?score)"),
     "<urn:a> is not a number": alone(select="?u (IF(?m > 3, :a, :b) AS ?score)"),
-    "it also needs static data": alone(
-        windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"
+    "nothing beside the WINDOW shares a variable with it": alone(
+        f"{WINDOW} ?x :y ?z", windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"
     ),
 }
 

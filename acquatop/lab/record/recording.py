@@ -251,6 +251,9 @@ def _recordable(bound: Bound, file: str) -> BoundQuery:
     if isinstance(bound, BoundQuery) and bound.parts:
         hint = "recorded are top-k joins of one WINDOW with a SERVICE"
         raise UserError(f"{file}: the query joins several windows\n  hint: {hint}")
+    if isinstance(bound, BoundQuery) and bound.graphs:
+        hint = "recorded is what a WINDOW and its SERVICEs say"
+        raise UserError(f"{file}: the query joins static graphs\n  hint: {hint}")
     if isinstance(bound, BoundCounted):
         raise UserError(
             f"{file}: the query asks no remote: its stream can be kept as it is, without a "

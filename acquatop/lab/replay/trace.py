@@ -112,6 +112,9 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
     if isinstance(bound, BoundQuery) and bound.plan.finish and bound.plan.finish.per:
         hint = "replay it without PER: the best k by the score are judged"
         raise UserError(f"{file}: the query has a LIMIT for each group\n  hint: {hint}")
+    if isinstance(bound, BoundQuery) and bound.graphs:
+        hint = "replayed is one WINDOW that is joined with SERVICEs alone"
+        raise UserError(f"{file}: the query joins static graphs\n  hint: {hint}")
     if isinstance(bound, BoundQuery) and bound.plan.roll_up is not None:
         hint = "replayed are rows that are joined one by one"
         raise UserError(f"{file}: the query groups what it joins\n  hint: {hint}")

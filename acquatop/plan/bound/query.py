@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from acquatop.catalog.catalog import Service, Stream
+from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.match import Matcher
 from acquatop.plan.strategy import Choice, Workload, choose
@@ -33,7 +34,8 @@ class BoundQuery:
 
     If the plan joins several, these are the ``services`` of its join in their order, and the
     ``service`` is the first, with whose N candidates are held. If it joins several windows, each of
-    the ``parts`` is a query of its own that keeps what one of them holds.
+    the ``parts`` is a query of its own that keeps what one of them holds. The ``graphs`` are the
+    static ones that are joined.
     """
 
     name: str
@@ -44,6 +46,7 @@ class BoundQuery:
     matcher: Matcher
     services: tuple[Service, ...] = ()
     parts: tuple[BoundQuery, ...] = ()
+    graphs: tuple[StaticGraph, ...] = ()
 
     @property
     def arrivals(self) -> str:
@@ -81,6 +84,11 @@ class BoundQuery:
         return self.plan.join is not None and self.plan.join.looks_back
 
     @property
+    def joins_constants(self) -> bool:
+        """True if the stream is joined, here, with what never changes alone."""
+        return self.plan.join is not None and self.plan.join.is_constant
+
+    @property
     def refills(self) -> bool:
         """True if the windows' content is kept to refill a list from."""
         return self.choice.strategy is Strategy.REFILLED and not self.retains
@@ -101,7 +109,8 @@ class BoundQuery:
         """True if the driver needs each solution, not only the best or the sums of each pane."""
         if self.has_fixed_scores:
             return False
-        is_reduced = self.arrivals == "distinct" and not self.retains
+        is_joined_here = self.joins_constants and self.plan.aggregate is None
+        is_reduced = self.arrivals == "distinct" and not self.retains and not is_joined_here
         return not is_reduced or self.refills or self.looks_at_panes
 
     @property
@@ -109,7 +118,7 @@ class BoundQuery:
         """True if a solution always has the same score: it is the same whenever it comes again."""
         return (
             self.plan.aggregate is None
-            and self.service is None
+            and self.plan.service is None
             and self.stream.arrivals != "latest"
             and not self.matcher.combines
         )
@@ -151,11 +160,11 @@ class BoundQuery:
             and self.stream.keys == "auto"
             and self.arrivals == "distinct"
             and self.plan.finish is None
+            and self.plan.join is None
             and (
                 service is None
                 or (
-                    self.plan.join is None
-                    and service.capacity is None
+                    service.capacity is None
                     and service.solutions == "one"
                     and not service.refresh.refill
                     and not service.refresh.policy.startswith("WSJ-")
@@ -191,7 +200,8 @@ class BoundQuery:
         A ``hint`` replaces the one that the catalog asks for.
         """
         is_distinct = self.arrivals == "distinct" and not self.matcher.may_be_several
-        if self.plan.aggregate is not None or self.retains or not is_distinct:
+        is_alone = self.plan.aggregate is None and self.plan.service is None
+        if self.retains or not (is_distinct and is_alone):
             return self.structure
         workload = Workload(
             (TopKRequest(self.windows, self.plan.k + self.plan.offset),), counts=True
@@ -205,7 +215,7 @@ class BoundQuery:
         """True if queries with other windows may share its structure: its scores never change."""
         return (
             self.plan.aggregate is None
-            and self.service is None
+            and self.plan.service is None
             and self.arrivals == "distinct"
             and not self.retains
             and not self.parts

@@ -23,13 +23,12 @@ from acquatop.query.joined_windows.side import WindowSide
 from acquatop.query.member import Member
 from acquatop.query.schedule.several_streams import SeveralStreams
 from acquatop.query.schedule.windows import Due
-from acquatop.refresh.join_refresh import JoinedReplicas
+from acquatop.refresh.open_replicas import Joined
 from acquatop.refresh.replica_refresh import RankingNeeds
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
-from replica.maintainer import Maintainer, Refreshed
+from replica.maintainer import Refreshed
 from replica.rankers import RankerRegistry
-from replica.store import JoinedStore
 
 
 class JoinedWindowsEvaluation:
@@ -44,7 +43,7 @@ class JoinedWindowsEvaluation:
     def __init__(
         self,
         bound: BoundQuery,
-        maintainer: Maintainer[JoinedStore] | JoinedReplicas | None,
+        maintainer: Joined | None,
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,

@@ -64,7 +64,7 @@ class _Sampled:
 
 
 class _Unsampled:
-    """No sample: without a remote an answer's quality is known."""
+    """No sample: without a service an answer's quality is known."""
 
     content = None
     room = 0
@@ -91,7 +91,7 @@ class CandidateContent:
         self._distinct = bound.arrivals == "distinct"
         self._rankings: dict[str, AnyTopKN] = {}
         self._members: dict[str, BoundQuery] = {}
-        self._sample: _Sampling = _Unsampled() if store is None else _Sampled(bound)
+        self._sample: _Sampling = _Sampled(bound) if bound.service else _Unsampled()
         self._view: ReplicaView | None = None
         self._is_changing = False
         """True if the close before has changed values of the replica."""

@@ -64,6 +64,9 @@ class TopKN(ABC, Generic[ListT]):
         self.k = plan.k + plan.offset
         self._distinct = distinct
         self._store = store
+        is_constant = plan.join is not None and plan.join.is_constant
+        self._may_get_values = store is not None and not is_constant
+        """True if a solution without a score may have one later."""
         self.list: ListT = self._new_list(n)
         self.waiting = Unscored()
         self._numbers = plan.score.stream_variables
@@ -143,8 +146,7 @@ class TopKN(ABC, Generic[ListT]):
 
     def _let_wait(self, rows: Rows) -> None:
         shed = self.waiting.put(rows, *self._windows.spans(rows.times))
-        if not len(shed) or self._store is None:
-            # Without a remote, a solution without a score will never have one.
+        if not len(shed) or not self._may_get_values:
             return
         spans = zip(shed.firsts.tolist(), shed.lasts.tolist(), strict=True)
         each = zip(spans, shed.numbers(), self._known(shed.rows).tolist(), strict=True)

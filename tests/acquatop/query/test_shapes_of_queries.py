@@ -515,3 +515,105 @@ def test_windows_that_are_joined(data: st.DataObject, arrivals: str | None, item
     judged = judge(world, *queries)
     assert all(judged.incremental)
     assert items == 2 or set(judged.statuses) <= {Status.EXACT}
+
+
+TEAMS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "user": st.sampled_from("abcd"),
+            "team": st.sampled_from(["red", "blue"]),
+            "weight": st.integers(-1, 3) | st.sampled_from([0.5, "none"]),
+        }
+    ),
+    max_size=6,
+)
+TEAM = "GRAPH :teams { ?user :team ?team ; :weight ?g }"
+FIXED = (
+    ("?post ?n ?team", TEAM, ("DESC(?n + ?g)",)),
+    ("?post ?n ?team", TEAM + " FILTER(STRLEN(?team) < ?n)", ("ASC(0 + ?n)", "DESC(?team)")),
+    ("?post ?n", 'GRAPH :teams { ?user :team "red" }', ("DESC(?n)",)),
+    ("?post ?n", "FILTER(?n > 0 || EXISTS { GRAPH :teams { ?user :team ?any } })", ("DESC(?n)",)),
+    ("?post ?n", "MINUS { GRAPH :teams { ?user :weight 2 } }", ("ASC(0 + ?n)",)),
+    ("?post ?n ?g", f"OPTIONAL {{ {TEAM} }}", ("DESC(COALESCE(?g, 1) * ?n)",)),
+    ("DISTINCT ?n ?team", TEAM, ("DESC(?n)",)),
+)
+COUNTS_BY_USER = "WINDOW :w { SELECT ?user (COUNT(*) AS ?n) { ?post :by ?user } GROUP BY ?user }"
+
+
+@st.composite
+def fixed(draw: st.DrawFn) -> ShapedQuery:
+    """Return a query that joins a static graph, as a filter or with values."""
+    select, beside, keys = draw(st.sampled_from(FIXED))
+    where, window = "WINDOW :w { ?post :by ?user ; :n ?n }", draw(WINDOWS)
+    if draw(st.booleans()) and "DISTINCT" not in select:
+        where, select = COUNTS_BY_USER, select.replace("?post", "?user")
+    elif window in ("RANGE 10ms STEP 4ms", "RANGE 6ms STEP 6ms") and draw(st.booleans()):
+        where += " WINDOW :w { ?other :by ?user ; :x ?x }"
+    is_one_of_team = "?team" in select and "DISTINCT" not in select
+    per = ("team",) if is_one_of_team and draw(st.booleans()) else ()
+    return ShapedQuery(
+        select,
+        f"{where} {beside}",
+        keys,
+        k=draw(st.integers(1, 4)),
+        window=window,
+        per=per,
+        ties=draw(st.booleans()),
+    )
+
+
+@st.composite
+def groups_of_teams(draw: st.DrawFn) -> ShapedQuery:
+    aggregate = draw(st.sampled_from(OF_JOIN))
+    where = f"WINDOW :w {{ {JOINED_PATTERN} }} GRAPH :teams {{ ?user :team ?team }}"
+    return ShapedQuery(
+        f"?team ({aggregate} AS ?a) (?a * 2 AS ?b)",
+        where,
+        (f"DESC({aggregate})",),
+        k=draw(st.integers(1, 3)),
+        window=draw(WINDOWS),
+        group="GROUP BY ?team",
+        groups=(f"?team ({aggregate} AS ?a)", aggregate),
+    )
+
+
+@THOROUGH
+@settings(max_examples=80)
+@given(st.data(), ARRIVALS, TEAMS)
+def test_static_graphs(
+    data: st.DataObject, arrivals: str | None, teams: Sequence[Mapping[str, Any]]
+) -> None:
+    world = World(data.draw(posts(arrivals)), arrivals=arrivals, teams=teams)
+    queries = data.draw(st.lists(fixed() | groups_of_teams(), min_size=1, max_size=3))
+    judged = judge(world, *queries)
+    # A filter on terms of a group and of its aggregates is decided at a close.
+    on_terms = ("STRLEN", "EXISTS")
+    assert judged.incremental == [
+        COUNTS_BY_USER not in query.where or not any(each in query.where for each in on_terms)
+        for query in queries
+    ]
+    assert set(judged.statuses) <= {Status.EXACT}
+
+
+def test_static_graphs_on_spark(tmp_path: Path, spark: SparkSession) -> None:
+    said = [
+        {"t": 1 + 2 * at, "id": f"p{at}", "by": "abcd"[at * at % 4], "city": "Como", "n": at % 5,
+         "x": 0.25}
+        for at in range(14)
+    ]  # fmt: skip
+    teams = [{"user": user, "team": team, "weight": 2} for user, team in ("ar", "br", "cs")]
+    people = [{"user": each, "followers": 3, "home": "xy"[each > "b"]} for each in "abc"]
+    where = f"WINDOW :w {{ ?post :by ?user ; :n ?n }} {TEAM}"
+    service = "SERVICE :people { ?user :followers ?f }"
+    queries = [
+        ShapedQuery("?post ?n ?team", where, ("DESC(?n * ?g)",)),
+        ShapedQuery("?user ?n ?team", f"{COUNTS_BY_USER} {TEAM}", ("DESC(?n * ?g)",)),
+        ShapedQuery("?post ?n ?team", f"{where} {service}", ("DESC(?n * ?g + ?f)",)),
+        ShapedQuery("?post ?n ?team", where, ("DESC(?n * ?g)",), window="ELEMENTS 6 STEP 2"),
+    ]
+    for arrivals in ("distinct", None):
+        world = World(said, people, arrivals, teams=teams)
+        judged = run(world, queries, tmp_path, runtime="spark", spark=spark)
+        assert judged.problems == []
+        assert all(judged.incremental)
+        assert set(judged.statuses) == {Status.EXACT}

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -153,6 +154,7 @@ class Shape:
     more: str = ""
     users: int = 6
     n: int = 3
+    graph: str = "static.nt"
 
 
 class World:
@@ -169,6 +171,7 @@ class World:
             )
         )
         self.graphs = {name: ox.Store() for name in self.names}
+        self._folder = TemporaryDirectory()
         events = [self._event(at) for at in range(shape.events)]
         # Of one subject's events at one time the greater terms count: here there is one.
         self.events = list({(each.id, each.t): each for each in events}.values())
@@ -180,6 +183,8 @@ class World:
         ).replace("$k", str(shape.k)).replace("$d", "DESC" if shape.descending else "ASC")
         self.bound = bind_query(self.text, self._catalog())
         self.now = 0.0
+        self.static = ox.Store()
+        self.write_graph()
         self.evaluation = self._opened(load=True)
         self.evaluation.join(self.bound, {})
 
@@ -205,6 +210,7 @@ class World:
     def _catalog(self) -> Catalog:
         shape = self.shape
         text = CATALOG.format(arrivals=shape.arrivals, start="start_ms = 0")
+        text += f"""[graphs.":static"]\npath = "{self._folder.name}/{shape.graph}"\n"""
         for name in self.names:
             text += SERVICE_ENTRY.format(
                 name=name,
@@ -262,6 +268,15 @@ class World:
     def _name(self) -> ox.Literal:
         text = self.chance.choice(["Ann", "ben", "Carl", "de", "en"])
         return ox.Literal(text, language=self.chance.choice([None, "de", "en"]))
+
+    def write_graph(self) -> None:
+        """Make the static graph anew, from chance."""
+        self.graphs["static"] = self.static = ox.Store()
+        for subject in self.subjects():
+            self._renew("static", subject)
+        del self.graphs["static"]
+        path = Path(self._folder.name) / self.shape.graph
+        self.static.dump(path, ox.RdfFormat.N_TRIPLES, from_graph=ox.DefaultGraph())
 
     def change(self) -> None:
         """Change some of what the remotes have."""
@@ -407,7 +422,10 @@ class World:
         for event in self.inside(answer):
             store.extend(event.quads(window))
         text = SERVICE.sub(lambda found: _values(said(found[1], found[2])), text)
-        text = re.sub(r"FROM NAMED WINDOW :w ON :stream \[[^]]*\]", "", text)
+        window_clause = "FROM NAMED :w" if "FROM :static" in text or "D :static" in text else ""
+        text = re.sub(r"FROM NAMED WINDOW :w ON :stream \[[^]]*\]", window_clause, text)
+        graph = ox.NamedNode(NS + "static")
+        store.extend(ox.Quad(*each.triple, graph) for each in self.static)
         found = store.query(text.replace("WINDOW :w", "GRAPH :w"))
         assert isinstance(found, ox.QuerySolutions)
         return found

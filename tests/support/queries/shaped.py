@@ -42,6 +42,9 @@ time = "t"
 ":n" = {{ field = "n", datatype = "xsd:integer" }}
 ":x" = {{ field = "x", datatype = "xsd:double" }}
 
+[graphs.":teams"]
+path = "teams.nt"
+
 [services.":people"]
 remote = "table"
 path = "people.csv"
@@ -78,10 +81,14 @@ class ShapedQuery:
     def text(self) -> str:
         """The query, with a window."""
         return (
-            f"SELECT {self.select} FROM NAMED WINDOW :w ON :posts [{self.window}] "
+            f"SELECT {self.select} FROM NAMED WINDOW :w ON :posts [{self.window}] {self._graphs} "
             f"WHERE {{ {self.where} }} {self.group} ORDER BY {' '.join(self.keys)} "
             f"LIMIT {self.k} {self.cut} OFFSET {self.offset}"
         )
+
+    @property
+    def _graphs(self) -> str:
+        return "FROM NAMED :teams" if "GRAPH :teams" in self.where else ""
 
     @property
     def cut(self) -> str:
@@ -136,13 +143,17 @@ class ShapedQuery:
 
 @dataclass(frozen=True)
 class World:
-    """Content of a stream and a remote. Values of the remote never change."""
+    """Content of a stream and a remote. Values of the remote never change.
+
+    ``teams`` are in a static graph.
+    """
 
     posts: Sequence[Mapping[str, Any]]
     people: Sequence[Mapping[str, Any]] = ()
     arrivals: str | None = None
     items: int = 1000
     keys: str | None = None
+    teams: Sequence[Mapping[str, Any]] = ()
 
     def write(self, folder: Path) -> Catalog:
         """Write the files, and return the catalog that names them."""
@@ -152,6 +163,12 @@ class World:
             writer = csv.DictWriter(file, ["since", "user", "followers", "home"])
             writer.writeheader()
             writer.writerows({"since": 0, **each} for each in self.people)
+        teams = ox.Store()
+        for each in self.teams:
+            _say(teams, "teams", f"user/{each['user']}", each)
+        teams.dump(
+            folder / "teams.nt", ox.RdfFormat.N_TRIPLES, from_graph=ox.NamedNode(NS + "teams")
+        )
         text = CATALOG.format(
             arrivals="" if self.arrivals is None else f'arrivals = "{self.arrivals}"',
             keys="" if self.keys is None else f'keys = "{self.keys}"',
@@ -170,6 +187,8 @@ class World:
             _say(store, "w", f"post/{record['id']}", record)
         for each in self.people:
             _say(store, "people", f"user/{each['user']}", each)
+        for each in self.teams:
+            _say(store, "teams", f"user/{each['user']}", each)
         return store
 
     def inside(self, query: ShapedQuery, answer: Answer) -> Sequence[Mapping[str, Any]]:
