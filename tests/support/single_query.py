@@ -9,11 +9,9 @@ import numpy as np
 
 from acquatop.plan.bound import BoundQuery
 from acquatop.query.evaluation import TopKEvaluation
-from acquatop.refresh.join_refresh import JoinedReplicas
+from acquatop.refresh.open_replicas import Joined
 from replica.clocks import Clock
-from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
-from replica.store import JoinedStore
 from tests.support.fed import Fed
 
 
@@ -23,7 +21,7 @@ class ContinuousQuery(Fed):
     def __init__(
         self,
         bound: BoundQuery,
-        maintainer: Maintainer[JoinedStore] | JoinedReplicas | None,
+        maintainer: Joined | None,
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
