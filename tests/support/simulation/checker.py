@@ -162,7 +162,8 @@ def _told_last(history: History) -> dict[tuple[str, int], str]:
     """Return what was told last of each window that still stands.
 
     If an answer comes out differently after a crash, the windows of its readers that hold it are
-    told again, or have nothing in them any more.
+    told again, or have nothing in them any more. A line that was written before a state was damaged
+    stays until a later one is written: sinks hear only of answers.
     """
     told: dict[tuple[str, int], str] = {}
     closes: dict[tuple[str, int], int] = {}
@@ -171,10 +172,17 @@ def _told_last(history: History) -> dict[tuple[str, int], str]:
         if told.get(key, each.document) != each.document:
             readers = [q.name for q in history.scenario.queries if q.reads == each.answer.query]
             for one in [one for one in told if one[0] in readers]:
-                if closes[one] >= each.answer.closes_ms:
+                stays = history.has_damage and _last_line(history, one[0]) == told[one]
+                if closes[one] >= each.answer.closes_ms and not stays:
                     del told[one]
         told[key], closes[key] = each.document, each.answer.closes_ms
     return told
+
+
+def _last_line(history: History, query: str) -> str | None:
+    """Return the last document of a query's file of lines."""
+    lines = history.files.get(f"lines/{safe_name(query)}.ndjson", b"").splitlines()
+    return json.dumps(json.loads(lines[-1]), sort_keys=True) if lines else None
 
 
 def _judge_files(history: History, verdict: Verdict) -> None:
