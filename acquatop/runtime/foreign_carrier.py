@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from acquatop.errors import UserError
 from acquatop.ingest.reduce.contract import Part
+from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Position
 from acquatop.runtime.checkpoint import SOURCES
-from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
-from acquatop.runtime.stream_carrier import SparkCarrier
+from acquatop.runtime.frame_parts import FrameParts
+from acquatop.runtime.spark_source import rows_of
+from acquatop.runtime.stream_carrier import SparkCarrier, allowance
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +45,8 @@ class ForeignCarrier(SparkCarrier):
         return
 
     def _open(self, position: Position | None) -> None:
-        """Do nothing: Spark's note contains the position."""
+        """Prepare to read; Spark's note contains the position."""
+        self._frame_parts = FrameParts(allowance(self._spark).most)
 
     def _rows(self, until_end: bool) -> DataFrame:
         return rows_of(self._spark, self._stream)
@@ -56,10 +59,11 @@ class ForeignCarrier(SparkCarrier):
         job = self._consumer.job()
         started = time.perf_counter()
         self._check_state()
-        with self._sent(OnRows(job), job) as work:
-            # One action, so that the source is read but once.
-            parts = parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
+        parts = self._parts(rows, job)
         return planned, parts, time.perf_counter() - started
+
+    def _parts(self, rows: DataFrame, job: Job) -> list[list[Part]]:
+        return self._frame_parts.of_batch(rows, job, lambda work: self._sent(work, job))
 
     def _check_state(self) -> None:
         """Raise an error if Spark keeps state of its own for the rows, and the engine its own."""
@@ -101,6 +105,9 @@ class RecordingCarrier(ForeignCarrier):
                 f"the DataFrame of <{self._stream.iri}> is not a stream\n  hint: {hint}"
             )
         self._all = self._rows(until_end)
+
+    def _parts(self, rows: DataFrame, job: Job) -> list[list[Part]]:
+        return self._frame_parts.of_all(rows, job, lambda work: self._sent(work, job))
 
     def _planned(self, number: int) -> str:
         return _ALL_ROWS

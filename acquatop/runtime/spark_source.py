@@ -1,26 +1,18 @@
-"""Streams that Spark's own sources read: the job runs on the rows of each micro-batch."""
+"""Streams that Spark's own sources read: the rows of each micro-batch, as a mapping needs them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from acquatop.errors import EnvironmentProblem, UserError
-from acquatop.ingest.reduce.contract import Part
-from acquatop.ingest.reduce.job import Job
-from acquatop.runtime.frame_columns import mapped_columns, needed_columns
+from acquatop.runtime.frame_columns import mapped_columns
 from connectors.registry import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from acquatop.catalog.catalog import Stream
-
-PARTS_SCHEMA = "partition int, part binary"
-"""The schema of a partition's parts on their way to the driver."""
 
 
 def rows_of(spark: SparkSession, stream: Stream) -> DataFrame:
@@ -68,32 +60,3 @@ def _transformed(rows: DataFrame, stream: Stream) -> DataFrame:
 
 def _reason(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
-
-
-class OnRows:
-    """A stream's job for Spark's rows: Arrow batches of a partition in, its parts as rows out."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the job on a partition."""
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None, "this is called by tasks"
-        names = needed_columns(self._job.mapping)
-        named = (batch.rename_columns(list(names)) for batch in batches)
-        parts = [part.to_bytes() for part in self._job(named)]
-        numbers = pa.repeat(pa.scalar(context.partitionId(), pa.int32()), len(parts))
-        yield pa.RecordBatch.from_arrays(
-            [numbers, pa.array(parts, pa.binary())], ["partition", "part"]
-        )
-
-
-def parts_in(rows: Iterable[tuple[int, bytes]]) -> list[list[Part]]:
-    """Return the parts of each partition, in the partitions' order."""
-    found: dict[int, list[Part]] = {}
-    for number, data in rows:
-        found.setdefault(number, []).append(Part.from_bytes(bytes(data)))
-    return [found[number] for number in sorted(found)]

@@ -159,7 +159,7 @@ class SparkCarrier:
         )
         if isinstance(self._reader, Divisible):
             size = None if position is None else position.get("pace")
-            self._steps = Steps(self._reader, _allowance(self._spark), size)
+            self._steps = Steps(self._reader, allowance(self._spark), size)
 
     def _rows(self, until_end: bool) -> DataFrame:
         source = CONNECTORS[self._stream.connector].data_source()
@@ -490,7 +490,7 @@ class SparkCarrier:
                 self._query = self._start(self._until_end)
 
 
-def _allowance(spark: SparkSession) -> Allowance:
+def allowance(spark: SparkSession) -> Allowance:
     """Return how much may be sent to the driver at a time."""
     java = spark.sparkContext._jvm
     assert java is not None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from acquatop import Engine
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import UserError
+from acquatop.ingest.reduce.job import Job
+from acquatop.runtime import foreign_carrier, frame_parts
+from acquatop.runtime.pace import Allowance
 
 pytestmark = pytest.mark.spark
 
@@ -76,6 +80,64 @@ def test_a_frame_that_is_not_a_stream_is_a_recording(spark: SparkSession, tmp_pa
     assert answered(catalog(), frame, tmp_path / "state") == expected(3)
     # It has been read: only its last answers come again.
     assert answered(catalog(), frame, tmp_path / "state") == expected(3)[-1:]
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+@pytest.mark.parametrize("most", [300, 6000, 1 << 20])
+def test_parts_that_do_not_fit_at_once_are_fetched_one_after_the_other(
+    most: int,
+    is_stream: bool,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fetched = list[list[tuple[int, int]]]()
+
+    def runs(sizes: Sequence[tuple[int, int]], at_most: int) -> Iterator[tuple[int, int]]:
+        fetched.append(list(RUNS(sizes, at_most)))
+        assert all(size <= at_most for _, size in sizes)
+        return iter(fetched[-1])
+
+    monkeypatch.setattr(foreign_carrier, "allowance", lambda _: Allowance(most))
+    monkeypatch.setattr(frame_parts, "runs", runs)
+    folder = write(tmp_path / "events")
+    frame = (spark.readStream if is_stream else spark.read).schema(SCHEMA).json(str(folder))
+    assert answered(catalog(), frame, tmp_path / "state") == expected(3)
+    if most == 300:
+        assert [len(each) > 1 for each in fetched] == [True]
+    else:
+        assert [len(each) for each in fetched] == ([] if is_stream else [1])
+
+
+def test_after_a_batch_that_does_not_fit_the_next_is_kept_at_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = list[bool]()
+
+    class Noted(frame_parts.OnRows):
+        def __init__(self, job: Job, piece: int, most: int | None = None) -> None:
+            super().__init__(job, piece, most)
+            tried.append(most is not None)
+
+        def __reduce__(self) -> tuple[object, ...]:
+            return frame_parts.OnRows, (self._job, self._piece, self._most)
+
+    monkeypatch.setattr(foreign_carrier, "allowance", lambda _: Allowance(4000))
+    monkeypatch.setattr(frame_parts, "OnRows", Noted)
+    folder = tmp_path / "events"
+    # Two batches with many rows, then those with few.
+    for number, (start, stop) in enumerate([(0, 12), (12, 24), (24, 25), (25, 27), (27, 30)]):
+        rows = [(400 * user, at, n) for user, at, n in ROWS[start:stop]]
+        file = write(tmp_path / str(number), rows) / "0.json"
+        os.utime(file, (1_000_000 + number,) * 2)
+        folder.mkdir(exist_ok=True)
+        file.rename(folder / f"{number}.json")
+    reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    assert answered(catalog(), reader.json(str(folder))) == expected(3)
+    assert tried == [True, False, False, False, True, True]
+
+
+RUNS = frame_parts.runs
 
 
 def test_columns_are_made_by_expressions(spark: SparkSession, tmp_path: Path) -> None:

@@ -86,7 +86,9 @@ def test_what_is_planned_at_once_need_not_be_sent_at_once(tmp_path: Path) -> Non
     assert here == there != {}
 
 
-def test_a_source_that_sends_too_much_at_once_ends_the_run(tmp_path: Path) -> None:
+def test_what_a_source_of_sparks_own_brings_at_once_need_not_be_sent_at_once(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "texts").mkdir()
     for number in range(5):
         # Nothing makes random text much smaller.
@@ -95,17 +97,30 @@ def test_a_source_that_sends_too_much_at_once_ends_the_run(tmp_path: Path) -> No
         (tmp_path / "texts" / f"{number}.txt").write_bytes(b"\n".join(lines))
     options = f'format = "text", path = "{tmp_path}/texts"'
     stream = {"connector": "spark", "options": options, "time": "t", "number": "v"}
-    done = run(
-        command(
-            tmp_path,
-            "--conf",
-            LITTLE,
-            **stream,
-            format="json",
-            subject="{v}",
-            datatype=":key/{}",
-        )
+    # Some 150 MB, of which Spark passes on 16 at a time, and no more.
+    given = command(
+        *(tmp_path, "--until-end", "--json", "--conf", LITTLE),
+        *("--conf", "spark.driver.maxResultSize=32m"),
+        **stream,
+        format="json",
+        subject="{v}",
+        datatype=":key/{}",
     )
+    done = run(given)
+    assert (done.returncode, done.stderr) == (0, "")
+    (answer,) = map(json.loads, done.stdout.splitlines())
+    assert len(answer["rows"]) == 2
+
+
+def test_a_source_whose_items_are_too_large_ends_the_run(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "0.txt").write_bytes(b'{"t": 1, "v": "%b"}' % (b"x" * (400 << 20)))
+    options = f'format = "text", path = "{tmp_path}/texts"'
+    stream = {"connector": "spark", "options": options, "time": "t", "number": "v"}
+    given = command(
+        *(tmp_path, "--conf", LITTLE), **stream, format="json", subject="{v}", datatype=":key/{}"
+    )
+    done = run(given)
     assert done.returncode == 1
     assert done.stdout == ""
     assert (
