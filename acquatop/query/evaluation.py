@@ -138,9 +138,9 @@ class TopKEvaluation:
         self._schedule.counters.late += self._content.add(part, names, closed)
 
     def _move_keys(self, part: Part | None = None) -> None:
-        """Move the keys to the executors, if they are due."""
+        """Move the keys to the executors or back, if they are due."""
         content = self._content
-        if isinstance(content, MovingAggregates) and content.is_due(part) and content.move():
+        if isinstance(content, MovingAggregates) and content.is_due(part) and content.move(part):
             for member in self.members.values():
                 ranking = content.enrol(member.bound)
                 member.rank_by(ranking, self._remote.facts(ranking, member.bound.plan.offset))

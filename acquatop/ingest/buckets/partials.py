@@ -110,6 +110,17 @@ def stored(table: pa.Table) -> pa.RecordBatch:
     return rows
 
 
+def restored(rows: pa.RecordBatch, first: int, last: int) -> pa.Table:
+    """Return a chunk as the partials with hashes of a pane that it was stored from."""
+    windows = {FIRST: np.full(len(rows), first), LAST: np.full(len(rows), last)}
+    columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+    return pa.table({**windows, **{name: _wide(each) for name, each in columns.items()}})
+
+
+def _wide(column: pa.Array) -> pa.Array:
+    return column.cast(pa.int64()) if column.type == pa.int32() else column
+
+
 def chunks_in(table: pa.Table) -> Iterator[Chunks]:
     """Yield the chunks listed in the table of a partition."""
     for row in table.select([FIRST, LAST, FILE, START, BUCKETS]).to_pylist():

@@ -94,10 +94,11 @@ class BucketFound:
     """Result of a task: each query's best, and the places of merged chunks; or a ``problem``.
 
     The chunks of each merged pane are one chunk, and all of these are in one file; likewise the
-    chunks of spans that were made.
+    chunks of spans that were made. ``keys`` is the number of the bucket's keys.
     """
 
     bests: Sequence[BucketBest] = ()
+    keys: int = 0
     merged: Mapping[Pane, Chunk] = field(default_factory=dict)
     made: Mapping[PaneSpan, Chunk] = field(default_factory=dict)
     problem: str | None = None
@@ -140,7 +141,8 @@ class BucketTask:
         keys = BucketKeys.of(in_order, self.columns.aggregates)
         view = None if bucket.values is None else bucket.values.read(self.folder, keys.hashes)
         content = _Content(keys, view)
-        return BucketFound([self._best(each, content) for each in self.rankings], merged, made=made)
+        bests = [self._best(each, content) for each in self.rankings]
+        return BucketFound(bests, len(keys), merged, made)
 
     def _try_to_write(self, number: int) -> None:
         nothing = pa.record_batch({HEAD: pa.array([], pa.int64())})

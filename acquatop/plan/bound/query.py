@@ -24,9 +24,6 @@ MANY_OPEN = 1_000
 MOST_KEYS = 1_000_000
 """Number of keys up to which the driver holds their aggregates, some 400 MB, if it may choose."""
 
-MOST_KEYS = 1_000_000
-"""Number of keys up to which the driver holds their aggregates, some 400 MB, if it may choose."""
-
 
 @dataclass(frozen=True)
 class BoundQuery:

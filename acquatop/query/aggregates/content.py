@@ -245,6 +245,14 @@ class AggregateStore:
 
     # Moving ---------------------------------------------------------------------------------------
 
+    def take_over(self, tables: Iterable[pa.Table], open_from: int, uncertain_until: int) -> None:
+        """Take in partials that executors held, with this content's hashes and with texts."""
+        self._open_from, self.uncertain_until = open_from, uncertain_until
+        # In a journal, partials may follow that rely on keys which only these have.
+        self._is_replayed = True
+        for table in tables:
+            self.add_partials(table)
+
     @property
     def open_from(self) -> int:
         """First window that is open."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
-from acquatop.ingest.buckets.partials import BucketPartials, chunks_in, placed
+from acquatop.ingest.buckets.partials import BucketPartials, chunks_in, placed, restored
 from acquatop.ingest.buckets.replica_values import BucketValues
 from acquatop.ingest.buckets.shared_values import SharedValues
 from acquatop.ingest.buckets.task import (
@@ -48,6 +49,13 @@ _SCHEMA = pa.schema(
         "at": pa.int64(),
     }
 )
+
+
+class Close(NamedTuple):
+    """Close of a window, and the number of keys in it."""
+
+    window: int
+    keys: int
 
 
 class ExecutorAggregates:
@@ -88,10 +96,13 @@ class ExecutorAggregates:
         self._spans = Spans()
         self._has_strangers = False
         """True if files may be there that nobody knows of."""
-        self._open_from = -(2**63)
+        self.last_close: Close | None = None
+        """Last window whose keys have been ranked."""
+        self.open_from = -(2**63)
+        """First window that is open."""
         self._rankings: dict[int, BucketRanking] = {}
         self._window = 0
-        self._hashes = hashes or IdentityHash()
+        self.hashes = hashes or IdentityHash()
         self._values = None if store is None else self._shared_values(store)
         self._bests: dict[int, list[BucketBest]] | None = None
 
@@ -112,21 +123,28 @@ class ExecutorAggregates:
 
     def reducer(self, matcher: Matcher, windows: Windows) -> BucketPartials:
         """Return the reducer of a stream's records; call it only while no records are under way."""
+        self.remove_strangers()
+        return BucketPartials(
+            matcher, windows, self.columns, self.buckets, self._folder, self.hashes
+        )
+
+    def remove_strangers(self) -> None:
+        """Remove files that nobody knows of, such as those of tasks that have been killed.
+
+        Call it only while no records are under way, nor in a journal.
+        """
         if self._has_strangers:
             self._has_strangers = False
             own = () if self._values is None else self._values.files
             self._folder.remove(
                 set(self._folder.names()) - {*self._uses, *self._unused, *self._long_unused, *own}
             )
-        return BucketPartials(
-            matcher, windows, self.columns, self.buckets, self._folder, self._hashes
-        )
 
     def add_partials(self, table: pa.Table) -> None:
         """Note the places of some panes' partials."""
         over = []
         for chunks in chunks_in(table):
-            if chunks.last < self._open_from:
+            if chunks.last < self.open_from:
                 over.append(chunks.file)
                 continue
             held = self._pane(chunks.first, chunks.last)
@@ -155,7 +173,7 @@ class ExecutorAggregates:
 
         Raise EnvironmentProblem if the files cannot be written, or if executors cannot use them.
         """
-        self._open_from, self.uncertain_until = open_from, uncertain_until
+        self.open_from, self.uncertain_until = open_from, uncertain_until
         # After a restart there may be files of the same move, made before.
         self._has_strangers = True
         try:
@@ -169,6 +187,40 @@ class ExecutorAggregates:
     def give_up(self) -> None:
         """Remove all files: the driver goes on to hold what was to be taken over."""
         self._folder.remove(list(self._uses))
+
+    def rows_beyond(self, window: int) -> int:
+        """Return the number of partials in panes that a window does not hold."""
+        return sum(len(rows) for _, rows in self._chunks(lambda pane: pane[0] > window))
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield all partials of open windows, with hashes and texts, a chunk at a time."""
+        for (first, last), rows in self._chunks(lambda pane: pane[1] >= self.open_from):
+            yield restored(rows, first, last)
+
+    def _chunks(self, is_wanted: Callable[[Pane], bool]) -> Iterator[tuple[Pane, pa.RecordBatch]]:
+        try:
+            for pane in filter(is_wanted, self._panes):
+                for file, at in (chunk for chunks in self._panes[pane] for chunk in chunks):
+                    (rows,) = self._folder.read(file, [at])
+                    yield pane, rows
+        except (OSError, pa.ArrowException) as error:
+            raise self._problem(error) from error
+
+    def retire(self) -> None:
+        """Release all data: the driver holds it again. Older snapshots still name the files."""
+        self.close_before(2**63 - 1)
+        if self._values is not None:
+            self._values.close()
+
+    @property
+    def is_forgotten(self) -> bool:
+        """True if all files that are not in use have been removed."""
+        return not (self._unused or self._long_unused or self._has_strangers)
+
+    def succeed(self, retired: ExecutorAggregates) -> None:
+        """Remove a retired content's files once no snapshot that can be restored names them."""
+        self._unused |= retired._unused - set(self._uses)
+        self._long_unused |= retired._long_unused - set(self._uses)
 
     # Results --------------------------------------------------------------------------------------
 
@@ -195,7 +247,7 @@ class ExecutorAggregates:
         return self._values.have_changed(keys)
 
     def _shared_values(self, store: JoinedStore) -> SharedValues:
-        return SharedValues(store, self._folder, self._hashes, self.buckets)
+        return SharedValues(store, self._folder, self.hashes, self.buckets)
 
     def _look(self, absent_before: float) -> dict[int, list[BucketBest]]:
         values = None
@@ -221,6 +273,7 @@ class ExecutorAggregates:
         cover = self._spans.cover(panes, self._window)
         read = {pane: panes[pane] for pane in cover.panes}
         found = self._do(task, read, [pane for pane in crowded if pane in read], values, cover)
+        self.last_close = Close(self._window, sum(each.keys for each in found))
         return {
             number: [each.bests[at] for each in found] for at, number in enumerate(self._rankings)
         }
@@ -243,12 +296,7 @@ class ExecutorAggregates:
         found = list(self._run(task, buckets)) if buckets else []
         problem = next((each.problem for each in found if each.problem is not None), None)
         if problem is not None:
-            raise EnvironmentProblem(
-                f"{self._folder.path}: the keys that executors keep cannot be read or written: "
-                f"{problem}\n"
-                "  hint: every executor and the driver must reach this place and write to it, "
-                "and nobody else may remove files from it"
-            )
+            raise self._problem(problem)
         for bucket, each in zip(buckets, found, strict=True):
             for pane, chunk in each.merged.items():
                 self._replace(self._panes[pane][bucket.number], chunk)
@@ -260,6 +308,14 @@ class ExecutorAggregates:
             for file in (file for _, made in places for file, _ in made.values()):
                 self._use(file)
         return found
+
+    def _problem(self, problem: object) -> EnvironmentProblem:
+        return EnvironmentProblem(
+            f"{self._folder.path}: the keys that executors keep cannot be read or written: "
+            f"{problem}\n"
+            "  hint: every executor and the driver must reach this place and write to it, "
+            "and nobody else may remove files from it"
+        )
 
     def _buckets_with(
         self,
@@ -332,11 +388,11 @@ class ExecutorAggregates:
 
     def close_before(self, window: int) -> None:
         """Release data that lies only in earlier windows."""
-        self._open_from = max(self._open_from, window)
-        for pane in [pane for pane in self._panes if pane[1] < self._open_from]:
+        self.open_from = max(self.open_from, window)
+        for pane in [pane for pane in self._panes if pane[1] < self.open_from]:
             self._release(chunk for chunks in self._panes.pop(pane) for chunk in chunks)
         # No snapshot names spans.
-        self._folder.remove(self._forgotten(self._spans.close_before(self._open_from)))
+        self._folder.remove(self._forgotten(self._spans.close_before(self.open_from)))
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -351,10 +407,10 @@ class ExecutorAggregates:
         columns = [
             pa.array([row[at] for row in rows], field.type) for at, field in enumerate(_SCHEMA)
         ]
-        numbers = [self._open_from, self.uncertain_until]
+        numbers = [self.open_from, self.uncertain_until]
         said = {
             "numbers": numbers,
-            "seed": self._hashes.seed.hex(),
+            "seed": self.hashes.seed.hex(),
             "buckets": self.buckets,
             "unused": [sorted(files) for files in (self._unused, self._long_unused)],
         }
@@ -370,8 +426,8 @@ class ExecutorAggregates:
         with reading():
             parts = unpack_parts(snapshot)
             said = json.loads(parts["said"])
-            self._open_from, self.uncertain_until = said["numbers"]
-            self._hashes = IdentityHash(bytes.fromhex(said["seed"]))
+            self.open_from, self.uncertain_until = said["numbers"]
+            self.hashes = IdentityHash(bytes.fromhex(said["seed"]))
             self.buckets = said["buckets"]
             self._unused, self._long_unused = map(set, said["unused"])
             columns = [column.to_pylist() for column in unpack_table(parts["chunks"]).columns]

@@ -43,6 +43,11 @@ class AggregatesInExecutors(Aggregates[ExecutorRanking, ExecutorAggregates]):
             self._content.leave_out(found.late.column(FILE).to_pylist())
         return found.count
 
+    @property
+    def kept(self) -> ExecutorAggregates:
+        """The aggregates."""
+        return self._content
+
     def snapshot_committed(self) -> None:
         """Remove files that only older snapshots name."""
         self._content.snapshot_committed()

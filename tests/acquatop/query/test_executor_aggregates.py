@@ -78,6 +78,10 @@ class Lives:
         """True if executors have the keys."""
         return not self.twins.moves or PLACE in unpack_parts(self.group.snapshot())
 
+    def has_files(self, state: bytes) -> bool:
+        """Return True if a state tells of files."""
+        return not self.twins.moves or not {PLACE, "left"}.isdisjoint(unpack_parts(state))
+
     def do(self, step: Any) -> list[Any]:
         """Hand in parts, or tell how far time has come."""
         if isinstance(step, int):
@@ -110,10 +114,10 @@ class Lives:
 
     def die(self, at: int) -> None:
         """End, with files left that nobody knows of, and resume one of the states that are kept."""
-        for name in ("unfinished-1", 32 * "f") if self.are_moved else ():
-            (self.twins.folder / name).write_bytes(b"half")
         self.kept = self.kept[: at + 1]
         state, count = self.kept[at]
+        for name in ("unfinished-1", 32 * "f") if self.has_files(state) else ():
+            (self.twins.folder / name).write_bytes(b"half")
         self.group = self.twins.scattered()
         self.group.resume(state)
         assert self.group.resume_query(self.twins.there)
@@ -123,10 +127,11 @@ class Lives:
 
 def live_and_die(twins: Twins, seed: int) -> None:
     """Hand in everything, and be killed now and then; no file may be missing or left."""
-    chance, lives, folder = random.Random(seed), Lives(twins), twins.folder
+    chance, lives, folder, places = random.Random(seed), Lives(twins), twins.folder, set[bool]()
     for watermark, partitions in twins.steps():
         for posts in partitions:
             lives.hand_in(posts)
+            places.add(lives.are_moved)
             assert not (lives.are_moved and list(folder.glob("unfinished-*")))
         lives.advance(watermark)
         if chance.random() < 0.4:
@@ -139,8 +144,8 @@ def live_and_die(twins: Twins, seed: int) -> None:
     lives.save()
     lives.save()
     lives.group.reducers(STREAM)
-    event(f"moved: {lives.are_moved}")
-    assert not lives.are_moved or list(folder.iterdir()) == []
+    event(f"moved: {lives.are_moved}, before: {sorted(places)}")
+    assert not (lives.are_moved or True in places) or list(folder.iterdir()) == []
 
 
 @settings(max_examples=10)
@@ -345,17 +350,77 @@ def test_spark_does_the_tasks_in_its_executors(
 # Keys that move -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=10)
-@given(shapes, st.integers(0, 12))
-def test_keys_that_move_give_the_same_bytes(shape: Shape, most: int) -> None:
+returns = st.tuples(st.sampled_from([1, 2]), st.sampled_from([1, 2, 99]))
+"""The share of many keys at which they move back, and the number of closes until then."""
+
+
+def let_move(patch: pytest.MonkeyPatch, most: int, returning: tuple[int, int]) -> None:
+    """Let so many keys be many, and few ones move back."""
+    patch.setattr(moving, "MOST_KEYS", most)
+    patch.setattr(moving, "RETURN_SHARE", returning[0])
+    patch.setattr(moving, "RETURN_CLOSES", returning[1])
+
+
+@settings(max_examples=20)
+@given(shapes, st.integers(0, 12), returns)
+def test_keys_that_move_give_the_same_bytes(
+    shape: Shape, most: int, returning: tuple[int, int]
+) -> None:
     with quick_folder() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(moving, "MOST_KEYS", most)
-        twins = Twins(shape, folder, move=True)
+        let_move(patch, most, returning)
+        twins, places = Twins(shape, folder, move=True), list[bool]()
         for here, there in twins.answers():
             assert there.canonical() == here.canonical()
             assert there.counts == here.counts
             assert there.refreshed == here.refreshed
-        event(f"moved: {bool(list(folder.iterdir()))}")
+            moved = PLACE in unpack_parts(twins.groups[1].snapshot())
+            places += [moved] if places[-1:] != [moved] else []
+        event(f"places: {len(places)}")
+
+
+def test_keys_move_back_once_they_are_few_and_again_when_they_are_many(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="acquatop")
+    monkeypatch.setattr(moving, "MOST_KEYS", 8)
+    with quick_folder() as folder:
+        twins = Twins(
+            plain(pattern="?post :mentions ?user", width=3, slide=3),
+            folder,
+            move=True,
+            durable=False,
+        )
+        for pane, users in enumerate([12, 12, 1, 2, 2, 2, 2, 3, 12, 12]):
+            posts = [Post(3 * pane + 1, f"s{pane}-{at}", f"u{at}", 1, None) for at in range(users)]
+            twins.add(STREAM, decoded(twins.bound, posts))
+            for here, there in twins.advance(STREAM, 3 * pane + 3):
+                assert there.canonical() == here.canonical()
+            moved = PLACE in unpack_parts(twins.groups[1].snapshot())
+            # Windows of two keys at most, four in succession; each move is before a batch.
+            assert moved == (pane in (1, 2, 3, 4, 5, 9))
+            assert moved or list(folder.iterdir()) == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "12 keys move from the driver to the executors",
+        "0 keys move from the executors to the driver",
+        "12 keys move from the driver to the executors",
+    ]
+
+
+def test_keys_stay_with_the_executors_if_panes_to_come_have_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(moving, "MOST_KEYS", 8)
+    monkeypatch.setattr(moving, "RETURN_CLOSES", 1)
+    with quick_folder() as folder:
+        twins = Twins(plain(pattern="?post :mentions ?user", width=3, slide=3), folder, move=True)
+        for pane, users in enumerate([12, 12, 1, 1]):
+            posts = [Post(3 * pane + 1, f"s{pane}-{at}", f"u{at}", 1, None) for at in range(users)]
+            # While the windows with few keys close, more have come for the next one.
+            ahead = [Post(14, f"a{pane}-{at}", f"u{at}", 1, None) for at in range(4)]
+            twins.add(STREAM, decoded(twins.bound, posts + (ahead if pane else [])))
+            for here, there in twins.advance(STREAM, 3 * pane + 3):
+                assert there.canonical() == here.canonical()
+        assert PLACE in unpack_parts(twins.groups[1].snapshot())
 
 
 def refuse(*_: object) -> str:
@@ -387,11 +452,11 @@ def test_keys_stay_if_executors_cannot_use_the_folder(
     assert "read-only file system" in said
 
 
-@settings(max_examples=10)
-@given(shapes, st.integers(0, 6), st.integers(0, 2**32))
+@settings(max_examples=20)
+@given(shapes, st.integers(0, 6), returns, st.integers(0, 2**32))
 def test_it_goes_on_from_either_state_before_and_after_a_move(
-    shape: Shape, most: int, seed: int
+    shape: Shape, most: int, returning: tuple[int, int], seed: int
 ) -> None:
     with quick_folder() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(moving, "MOST_KEYS", most)
+        let_move(patch, most, returning)
         live_and_die(Twins(replace(shape, joined=False), folder, move=True), seed)
