@@ -16,6 +16,7 @@ import pyarrow.ipc
 from acquatop.ingest.found import Found
 from acquatop.ingest.match import Matcher
 from acquatop.ingest.place import Place
+from acquatop.ingest.reduce.byte_planes import planed, whole
 from acquatop.ingest.reduce.panes import spans_of
 from acquatop.ingest.reduce.rows import place_at
 from acquatop.topk.contract import IntArray
@@ -112,7 +113,10 @@ class Part:
         return int(self.table.nbytes)
 
     def to_bytes(self) -> bytes:
-        """Return the part as an Arrow stream; the columns of a large one are compressed."""
+        """Return the part as an Arrow stream; the columns of a large one are compressed.
+
+        Of columns that are smaller so, the byte planes are.
+        """
         facts = {
             "events": self.facts.events,
             "bad": self.facts.bad,
@@ -120,19 +124,20 @@ class Part:
             "earliest_ms": self.facts.earliest_ms,
             "bad_at": self.facts.bad_at,
         }
+        is_packed = self.nbytes >= _PACKED_FROM
+        table, planes = planed(self.table) if is_packed else (self.table, [])
         said = json.dumps(
             {
                 "facts": facts,
                 "panes": self.panes.tolist(),
                 "kind": self.kind,
                 "segment": self.segment,
+                **({"planes": planes} if planes else {}),
             }
         ).encode()
-        table = self.table.replace_schema_metadata(
-            {**(self.table.schema.metadata or {}), _METADATA: said}
-        )
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), _METADATA: said})
         sink = pa.BufferOutputStream()
-        options = _PACKED if self.nbytes >= _PACKED_FROM else None
+        options = _PACKED if is_packed else None
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
         return bytes(sink.getvalue())
@@ -148,7 +153,7 @@ class Part:
         if facts.get("bad_at") is not None:
             facts["bad_at"] = {reason: Place(*place) for reason, place in facts["bad_at"].items()}
         kind = PartKind(said.get("kind", PartKind.REDUCED))
-        table = table.replace_schema_metadata(metadata or None)
+        table = whole(table.replace_schema_metadata(metadata or None), said.get("planes", ()))
         return cls(Facts(**facts), panes, table, kind, said.get("segment", 0))
 
 
