@@ -63,6 +63,8 @@ class KeyedAggregate(ABC):
         self._view = BarView(k, names)
         self._touched = self._content.watch()
         self._unranked: IntArray | None = None
+        self._top: Top | None = None
+        """The best of a window, as they are until something is touched."""
 
     @property
     def rejected(self) -> int:
@@ -115,8 +117,10 @@ class KeyedAggregate(ABC):
         """Return the best k of a window. Events that only earlier windows hold are then dropped."""
         self._content.enter(window)
         self._settle()
-        keys = self._view.best(self._merits, self._totals.newest)
-        return Top(window, self._content.rows(keys), self._merits[keys])
+        if self._top is None or self._top.window != window:
+            keys = self._view.best(self._merits, self._totals.newest)
+            self._top = Top(window, self._content.rows(keys), self._merits[keys])
+        return self._top
 
     def close_before(self, window: int) -> None:
         """Close all windows before this one. O(keys touched in the panes that go)."""
@@ -196,7 +200,7 @@ class KeyedAggregate(ABC):
         if self._touched:
             self._bring_up_to_date(self._touched)
             self._touched.clear()
-            self._unranked = None
+            self._unranked = self._top = None
 
     def _grow(self) -> None:
         """Make room for the keys known by now, and some more."""
