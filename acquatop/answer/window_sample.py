@@ -31,6 +31,8 @@ class _Pane:
     rows: Rows
     gone: npt.NDArray[np.bool_]
     count: int
+    is_distinct: bool = False
+    """True if no solution here replaces another."""
 
 
 class WindowSample:
@@ -70,7 +72,8 @@ class WindowSample:
             None,
         )
         if at is None:
-            self.add(first, last, rows, np.zeros(len(rows), dtype=np.bool_), count)
+            if first <= last and len(rows):
+                self._panes.append(_merged(first, last, rows, count))
             return
         before = self._panes[at]
         total = before.count + count
@@ -82,7 +85,7 @@ class WindowSample:
             )
         else:
             rows = Rows.together([before.rows, rows])
-        self._panes[at] = _Pane(first, last, rows, np.zeros(len(rows), dtype=np.bool_), total)
+        self._panes[at] = _merged(first, last, rows, total)
 
     def _some(self, rows: Rows, count: int) -> Rows:
         if count >= len(rows):
@@ -102,7 +105,9 @@ class WindowSample:
         weights = np.concatenate(
             [np.full(len(pane.rows), pane.count / len(pane.rows)) for pane in panes]
         )
-        at = newest_of(rows.identities, rows.times)
+        # Telling identities apart takes longer than all the rest.
+        are_distinct = all(pane.is_distinct for pane in panes)
+        at = np.arange(len(rows)) if are_distinct else newest_of(rows.identities, rows.times)
         others = set(without.tolist())
         is_other = np.fromiter(
             (each not in others for each in rows.identities[at].tolist()), np.bool_, len(at)
@@ -151,3 +156,7 @@ class WindowSample:
                 start += size
             set_random(self._random, state.settings["random"])
         self._panes = panes
+
+
+def _merged(first: int, last: int, rows: Rows, count: int) -> _Pane:
+    return _Pane(first, last, rows, np.zeros(len(rows), dtype=np.bool_), count, is_distinct=True)

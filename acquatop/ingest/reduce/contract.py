@@ -17,6 +17,7 @@ from acquatop.ingest.found import Found
 from acquatop.ingest.match import Matcher
 from acquatop.ingest.place import Place
 from acquatop.ingest.reduce.byte_planes import planed, whole
+from acquatop.ingest.reduce.packing import PACKED, PACKED_FROM
 from acquatop.ingest.reduce.panes import spans_of
 from acquatop.ingest.reduce.rows import place_at
 from acquatop.topk.contract import IntArray
@@ -29,9 +30,6 @@ MOST_PLACES = 20
 """Of how many reasons a partition says where an item stands that is bad for it."""
 
 _METADATA = b"acquatop"
-_PACKED_FROM = 1 << 16
-"""Bytes of a table from which on it is compressed."""
-_PACKED = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 1))
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ class Part:
             "earliest_ms": self.facts.earliest_ms,
             "bad_at": self.facts.bad_at,
         }
-        is_packed = self.nbytes >= _PACKED_FROM
+        is_packed = self.nbytes >= PACKED_FROM
         table, planes = planed(self.table) if is_packed else (self.table, [])
         said = json.dumps(
             {
@@ -137,7 +135,7 @@ class Part:
         ).encode()
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), _METADATA: said})
         sink = pa.BufferOutputStream()
-        options = _PACKED if is_packed else None
+        options = PACKED if is_packed else None
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
         return bytes(sink.getvalue())

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
+from acquatop.ingest.reduce.packing import PACKED, PACKED_FROM
 from acquatop.ingest.reduce.panes import runs_of
 from acquatop.ingest.reduce.partial_columns import FIRST, LAST, NEWEST
 from acquatop.ingest.scoring import BoolArray
@@ -82,6 +83,8 @@ def _wide(column: AnyArray) -> AnyArray:
 
 def _packed(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    # What is packed of a table does not include its metadata.
+    options = PACKED if batch.nbytes >= PACKED_FROM else None
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
