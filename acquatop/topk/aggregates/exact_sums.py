@@ -60,23 +60,25 @@ def digits_of(
 
 
 def digits_of_integers(values: IntArray) -> Iterator[tuple[int, IntArray]]:
-    """Yield the bins of 64-bit integers with the digits: below 2³¹ in magnitude, or -2³¹.
+    """Yield the bins of 64-bit integers with the digits, highest first: below 2³¹ in magnitude.
 
-    Integers below 2³¹ need one bin, those below 2⁶² two, all others three.
+    Each digit has its number's sign, so a number has the same digits beside whatever others: what
+    is subtracted leaves zeros. Integers below 2³¹ need one bin, those below 2⁶² two, all others
+    three.
 
-    >>> [(bin, digits.tolist()) for bin, digits in digits_of_integers(np.array([3, -(1 << 32)]))]
-    [(1, [0, -2]), (0, [3, 0])]
+    >>> [(bin, digits.tolist()) for bin, digits in digits_of_integers(np.array([-3, -(1 << 32)]))]
+    [(1, [0, -2]), (0, [-3, 0])]
     """
-    most = int(values.max(initial=0))
-    least = int(values.min(initial=0))
-    if not (most or least):
+    # The magnitude of the least integer is none of 64 bits with a sign.
+    sizes = np.abs(values).view(np.uint64)
+    most = int(sizes.max(initial=0))
+    if most < BASE:
+        if most:
+            yield 0, values
         return
-    rest, bin, lower = values, 0, []
-    while most >= BASE or least < -BASE:
-        lower.append((bin, rest & MASK))
-        rest, most, least, bin = rest >> BITS, most >> BITS, least >> BITS, bin + 1
-    yield bin, rest
-    yield from reversed(lower)
+    signs = np.sign(values)
+    for bin in range((most.bit_length() - 1) // BITS, -1, -1):
+        yield bin, signs * ((sizes >> (BITS * bin)) & MASK).astype(np.int64)
 
 
 def rounded(limbs: Mapping[int, IntArray]) -> FloatArray:

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from acquatop.topk.aggregates.exact_sums import BITS, ExactSums, digits_of, rounded
+from acquatop.topk.aggregates.exact_sums import (
+    BITS,
+    ExactSums,
+    digits_of,
+    digits_of_integers,
+    rounded,
+)
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -132,6 +138,19 @@ def test_merging_is_folding_together(values: list[float], cut: int) -> None:
         ]
         merged = folder.together(parts).listed()
         assert as_dict(merged) == as_dict(whole)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), min_size=1, max_size=6))
+def test_an_integer_has_the_same_digits_beside_others_and_alone(values: list[int]) -> None:
+    """What is added beside large integers may be subtracted without them, and must leave zeros."""
+    together = {bin: digits.tolist() for bin, digits in digits_of_integers(np.array(values))}
+    for at, value in enumerate(values):
+        alone = {bin: int(digits[0]) for bin, digits in digits_of_integers(np.array([value]))}
+        assert {bin: digits[at] for bin, digits in together.items() if digits[at]} == {
+            bin: digit for bin, digit in alone.items() if digit
+        }
+        assert sum(digit << (BITS * bin) for bin, digit in alone.items()) == value
+        assert all(abs(digit) < 2**BITS for digit in alone.values())
 
 
 def as_dict(partial: Partial) -> dict[int, tuple[int, int, dict[int, int]]]:
