@@ -25,8 +25,9 @@ class PaneExtents:
         self.note_ranges(
             first,
             last,
-            tuple(float(part.min(initial=0.0)) for part in parts),
-            tuple(float(part.max(initial=0.0)) for part in parts),
+            # What is unbound is NaN, and must not hide the others.
+            tuple(float(np.fmin.reduce(part, initial=0.0)) for part in parts),
+            tuple(float(np.fmax.reduce(part, initial=0.0)) for part in parts),
         )
 
     def note_ranges(

@@ -22,7 +22,7 @@ from acquatop.ingest.reduce.replica_view import ReplicaView
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.ingest.solution_columns import IDENTITY, KEY, number_column, term_column
 from acquatop.ingest.unscored import objects
-from acquatop.topk.contract import IntArray, Rows
+from acquatop.topk.contract import FloatArray, IntArray, Rows
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 from rspql.plan import Score
@@ -150,7 +150,7 @@ class PaneBest:
         together = np.concatenate(wanted)
         rows = np.unique(together)
         columns = [found.numbers(name)[at] for name in self._numbers]
-        ranges = tuple((float(column.min()), float(column.max())) for column in columns)
+        ranges = tuple(map(_range, columns))
         return _Kept(
             first,
             last,
@@ -181,6 +181,12 @@ class PaneBest:
         places = np.concatenate([np.empty(0, dtype=np.int64), *(each.places for each in kept)])
         metadata = {_PANES: json.dumps(said).encode(), _PLACES: places.tobytes()}
         return pa.table(columns).replace_schema_metadata(metadata)
+
+
+def _range(numbers: FloatArray) -> tuple[float, float]:
+    """Return the least and the greatest of some numbers; those that are unbound are NaN."""
+    known = numbers[~np.isnan(numbers)]
+    return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
 
 
 def panes_in(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -80,7 +80,7 @@ NEAR = st.builds(lambda a, more: (a, clamped(a - more)), NUMBERS, st.integers(-4
 ROWS = st.lists(st.tuples(NUMBERS, NUMBERS) | NEAR, min_size=1, max_size=7)
 
 
-def answered(arrivals: str, query: str, rows: list[tuple[int, int]]) -> Answer:
+def answered(arrivals: str, query: str, rows: Sequence[tuple[int, int | None]]) -> Answer:
     catalog = Catalog.parse(CATALOG.format(arrivals=arrivals), file=Path("c.toml"), variables={})
     if not ROADS[arrivals]:
         query = query.replace(" AS ?score)", " AS ?score) (UUID() AS ?id)", 1)
@@ -135,3 +135,21 @@ def test_scores_are_right_if_they_are_called_exact(
         ] == [(text_of(value), name) for value, name in expected]
         if ROADS[arrivals]:
             assert [row.score for row in answer.rows] == [float(value) for value, _ in expected]
+
+
+@pytest.mark.parametrize("arrivals", ["latest", "distinct"])
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(-9, 9), NUMBERS | st.none()), min_size=1, max_size=7))
+@example([(-1, 2**53), (1, None)])
+def test_a_value_that_is_unbound_hides_no_large_one(
+    arrivals: str, rows: list[tuple[int, int | None]]
+) -> None:
+    """An answer is exact only if the scores beside the unbound ones have all their digits."""
+    query = QUERY.format(score="COALESCE(?b, 0) - ?a", kept="?a = ?a", direction="DESC")
+    answer = answered(arrivals, query.replace("; :b ?b", "OPTIONAL { ?e :b ?b }"), rows)
+    if answer.status is Status.EXACT:
+        scored = [((b or 0) - a, at) for at, (a, b) in enumerate(rows, 1)]
+        assert [
+            (str(row.bindings["score"]), str(row.bindings["e"]).removeprefix(NS))
+            for row in answer.rows
+        ] == [(str(value), f"e{at}") for value, at in sorted(scored, reverse=True)[:4]]
