@@ -225,4 +225,4 @@ class ComputedNumbers:
         if not isinstance(value.value, Fraction):
             return value.value
         scaled = value.value * self.kind.scale
-        return int(scaled) if abs(scaled) < 2**63 else None
+        return int(scaled) if -(2**63) <= scaled < 2**63 else None

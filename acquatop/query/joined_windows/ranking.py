@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from acquatop.answer.expected_quality import ContentSample
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column, term_column
+from acquatop.query.exactness import Extents
 from acquatop.query.joined_windows.side import WindowSide
 from acquatop.query.topk.retained import RetainedTopKN
 from acquatop.topk.contract import Certainty, IntArray, Rows, Top
@@ -56,6 +57,13 @@ class JoinedWindowsTopKN(RetainedTopKN):
         if not any(side.is_uncertain for side in self._sides):
             return top
         return replace(top, certainty=Certainty.APPROXIMATE, reason=_LATE, bound=np.inf)
+
+    def extents(self, window: int) -> Extents:
+        """Return the sizes of the joined numbers, and of the sides' aggregates."""
+        found = dict(super().extents(window))
+        for side in self._sides:
+            found.update(side.extents())
+        return found
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the terms of one of the best, of all sides."""

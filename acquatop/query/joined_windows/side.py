@@ -11,6 +11,7 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.plan.bound import BoundQuery
 from acquatop.query.aggregates.ranking import AggregateRanking
 from acquatop.query.content import Content
+from acquatop.query.exactness import Extents
 from acquatop.query.schedule.cursor import Cursor
 from acquatop.query.schedule.non_empty_windows import NonEmptyWindows
 from acquatop.query.topk.retained import RetainedTopKN
@@ -99,6 +100,16 @@ class WindowSide:
     def numbers(self, name: str) -> FloatArray:
         """Return the numbers of a variable of the solutions that the window shows."""
         return self._ranking.numbers_of(self.rows, name)
+
+    def extents(self) -> Extents:
+        """Return the sizes of the aggregates that the window shows; none of solutions.
+
+        An aggregate that is too large may be no number that is joined.
+        """
+        window = self.cursor.closed
+        if window is None or not isinstance(self._ranking, AggregateRanking):
+            return {}
+        return self._ranking.extents(window)
 
     def terms(self, at: int) -> Mapping[str, str]:
         """Return the terms of one of the solutions that the window shows."""

@@ -180,6 +180,22 @@ def test_answers_are_those_of_whole_windows(tmp_path: Path, name: str) -> None:
         assert checked > 10
 
 
+def test_a_sum_that_is_too_large_to_be_joined_is_said(tmp_path: Path) -> None:
+    catalog = world(tmp_path, 0, arrivals='arrivals = "distinct"')
+    numbers = {0: 2**63 - 1, 1: 1, 2: 5}
+    write(
+        tmp_path / "posts",
+        [{"id": each, "t": 1_000, "user": each, "n": n} for each, n in numbers.items()],
+    )
+    text = query("sums and a filter on both").replace("FILTER(?most > ?m)", "")
+    statuses = Counter[Status]()
+    for one, other in both(catalog, text.replace("HAVING (SUM(?n) > 3)", "")):
+        statuses[one.status] += 1
+        if one.status is Status.EXACT:
+            assert shown_in(one) == shown_in(other)
+    assert statuses[Status.APPROXIMATE] > 0
+
+
 def test_a_tight_budget_is_said(tmp_path: Path) -> None:
     """Brute force: an answer is exact only if it is right for the values of that time."""
     catalog, seen = world(tmp_path, 4, items=2), Counter[Status]()
