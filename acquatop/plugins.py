@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from acquatop.errors import UserError
 from connectors.registry import CONNECTORS as OWN_CONNECTORS
 from connectors.registry import Connector
 from replica.rankers.registry import DEFAULT_RANKERS, RankerRegistry, checked_ranker
-
-if TYPE_CHECKING:
-    from acquatop.answer.sinks.contract import Sink
 
 T = TypeVar("T")
 
@@ -117,7 +114,7 @@ def _connector(name: str, found: object) -> Connector:
     return found
 
 
-def _sink(_name: str, found: object) -> Callable[[str], Sink]:
+def _sink(_name: str, found: object) -> Callable[[str], Any]:
     if not callable(found):
         raise ValueError(f"{found!r} cannot be called with what follows the colon of a target")
     return found
@@ -125,7 +122,7 @@ def _sink(_name: str, found: object) -> Callable[[str], Sink]:
 
 CONNECTORS: Extensions[Connector] = Extensions("acquatop.connectors", OWN_CONNECTORS, _connector)
 """Connectors that streams may name."""
-SINKS: Extensions[Callable[[str], Sink]] = Extensions("acquatop.sinks", {}, _sink)
+SINKS: Extensions[Callable[[str], Any]] = Extensions("acquatop.sinks", {}, _sink)
 """Openers of installed sinks, by what stands before the colon of a target."""
 _RANKERS = Extensions("acquatop.rankers", DEFAULT_RANKERS, checked_ranker)
 RANKERS = RankerRegistry(_RANKERS)

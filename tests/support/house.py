@@ -7,6 +7,7 @@ ROOMS = (
         "errors",
         "instants",
         "windows",
+        "plugins",
         "catalog",
         "topk",
         "ingest",

@@ -67,7 +67,8 @@ def open_sink(target: str, environment: Mapping[str, str] = os.environ) -> Sink:
     if kind in BROKERS:
         return _open_broker(kind, target, environment)
     if kind in SINKS:
-        return SINKS[kind](place)
+        sink: Sink = SINKS[kind](place)
+        return sink
     # Quote only the kind: the rest could hold a password.
     raise UserError(f'there is no kind of sink "{kind[:60]}"\n  hint: {_hint(kind)}')
 
