@@ -17,6 +17,7 @@ from acquatop.ingest.reduce.job import reduced
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plugins import RANKERS
 from acquatop.query.contract import Evaluation, Sizes, Tick
 from acquatop.query.counters import WindowCounters
 from acquatop.query.element_positions import Positions
@@ -27,6 +28,9 @@ from acquatop.refresh.open_replicas import Joined
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
 from acquatop.windows import Windows
 from replica.clocks import Clock
+from replica.maintainer import Maintainer
+from replica.rankers import RankerRegistry
+from replica.store import SolutionStore
 
 OpenWhole = Callable[..., SparqlEvaluation]
 """Function that opens the evaluation of whole windows."""
@@ -57,8 +61,10 @@ class CountedEvaluation:
         bound: BoundCounted,
         *,
         joined: Joined | None = None,
+        maintainers: Sequence[Maintainer[SolutionStore]] = (),
         clock: Clock = time.monotonic,
         open_whole: OpenWhole = SparqlEvaluation,
+        rankers: RankerRegistry = RANKERS,
     ) -> None:
         self.slide_ms = math.inf
         self.names: Sequence[str] = [bound.name]
@@ -68,8 +74,9 @@ class CountedEvaluation:
         self._late_bound = bound.query.late_bound
         self._says_all = bound.plan.output == "RSTREAM"
         self._positions = Positions(bound.windows.width_ms, bound.stream.start_ms)
+        open_whole = partial(open_whole, maintainers=maintainers, rankers=rankers)
         over_positions: Mapping[type, _Open] = {
-            BoundQuery: partial(_best, joined),
+            BoundQuery: partial(_best, joined, rankers),
             BoundWindowed: partial(_whole, open_whole),
         }
         inner = replace(bound, query=self._bound)
@@ -132,19 +139,22 @@ class CountedEvaluation:
 
         The oldest answers come first.
         """
-        return self._go_on(tick.watermark_ms, tick.due_at)
+        return self._go_on(tick.watermark_ms, tick.due_at, tick.longest_wait)
 
     def finish(self, stream: str) -> Iterator[Answer | Unanswered]:
         """Yield the answers of the windows that close with an element that has come."""
-        return self._go_on(None, self._clock())
+        return self._go_on(None, self._clock(), math.inf)
 
-    def _go_on(self, until_ms: int | None, due_at: float) -> Iterator[Answer | Unanswered]:
+    def _go_on(
+        self, until_ms: int | None, due_at: float, longest_wait: float
+    ) -> Iterator[Answer | Unanswered]:
         elements = self._positions.take_until(until_ms)
         if elements is None:
             return
         parts = list(reduced(elements, self._work.reducers(self._iri)))
         self._work.add(self._iri, parts, self.names)
-        for answer in self._work.advance(Tick(self._iri, self._positions.count, due_at)):
+        tick = Tick(self._iri, self._positions.count, due_at, longest_wait)
+        for answer in self._work.advance(tick):
             opens_ms, closes_ms = self._times(answer)
             if isinstance(answer, Unanswered):
                 yield replace(answer, opens_ms=opens_ms, closes_ms=closes_ms)
@@ -158,7 +168,8 @@ class CountedEvaluation:
 
     def _timed(self, answer: Answer, opens_ms: int, closes_ms: int) -> Answer:
         """Return an answer with times in place of positions, and with the stream's counts."""
-        newest, counts = answer.closes_ms, self._counters.take(answer.counts.unscored)
+        newest, said = answer.closes_ms, answer.counts
+        counts = self._counters.take(said.unscored, said.ambiguous, said.rejected)
         answer = answer.over_elements(opens_ms, closes_ms, counts)
         if newest > self._positions.late_until:
             return answer
@@ -198,12 +209,16 @@ class CountedEvaluation:
 
 
 def _best(
-    joined: Joined | None, bound: BoundCounted, clock: Clock, positions: Positions
+    joined: Joined | None,
+    rankers: RankerRegistry,
+    bound: BoundCounted,
+    clock: Clock,
+    positions: Positions,
 ) -> Evaluation:
     query: Any = bound.query
     if bound.structure is not None and bound.structure.strategy is Strategy.BLOCKS:
         return PerElementEvaluation(query, clock=clock, instant=positions.time_of)
-    return TopKEvaluation(query, joined, clock=clock, instant=positions.time_of)
+    return TopKEvaluation(query, joined, clock=clock, rankers=rankers, instant=positions.time_of)
 
 
 def _whole(

@@ -204,7 +204,7 @@ class TopKEvaluation:
     ) -> Refreshed:
         """Refresh the keys that the rankings of a window want."""
         refresh = self._remote.refresh
-        inquiry = refresh.begin(window, closes_ms)
+        inquiry = refresh.begin(window, self._instant(closes_ms))
         asked = rankings if inquiry.limit else ()
         needs = [RankingNeeds(each.wanted(window, inquiry), each.k, each.scoring) for each in asked]
         if inquiry.touches:

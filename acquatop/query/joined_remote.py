@@ -21,6 +21,7 @@ from replica.maintainer import Maintainer
 from replica.rankers import RankerRegistry
 from replica.store import JoinedStore
 from replica.store.lookup_cache import LookupCache
+from rspql.plan import CountWindow
 
 
 class JoinedRemote(Protocol):
@@ -147,7 +148,8 @@ def remote_of(
         return Constants(maintainer, -(-bound.windows.width_ms // bound.windows.slide_ms))
     assert bound.service is not None
     random = random or np.random.default_rng(0)
-    slide_ms = bound.windows.slide_ms
+    counts = isinstance(bound.plan.window, CountWindow)
+    slide_ms = None if counts else bound.windows.slide_ms
     refresh: WindowRefresh
     if isinstance(maintainer, JoinedReplicas):
         refresh = JoinRefresh(maintainer, rankers, random, slide_ms=slide_ms, clock=clock)

@@ -119,10 +119,18 @@ def _sparql(bound: BoundWindowed, key: str, resources: Resources, load: bool) ->
 
 
 def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) -> Evaluation:
-    query, clock, open_whole = bound.query, resources.clock, _open_whole(resources)
-    joined = resources.replicas.open(query, load=load) if isinstance(query, BoundQuery) else None
-    with _closed_on_failure([] if joined is None else [joined]):
-        return CountedEvaluation(bound, joined=joined, clock=clock, open_whole=open_whole)
+    query, replicas = bound.query, resources.replicas
+    joined = replicas.open(query, load=load) if isinstance(query, BoundQuery) else None
+    several = replicas.open_all(query, load=load) if isinstance(query, BoundWindowed) else []
+    with _closed_on_failure([*several, *([] if joined is None else [joined])]):
+        return CountedEvaluation(
+            bound,
+            joined=joined,
+            maintainers=several,
+            clock=resources.clock,
+            open_whole=_open_whole(resources),
+            rankers=resources.rankers,
+        )
 
 
 @contextmanager

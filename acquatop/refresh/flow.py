@@ -112,7 +112,7 @@ def order_of(
     store: JoinedStore | SolutionStore,
     rankers: RankerRegistry,
     random: np.random.Generator,
-    slide_ms: int,
+    slide_ms: int | None,
 ) -> OrderT:
     """Return the order that a service's policy asks for."""
     return kind(

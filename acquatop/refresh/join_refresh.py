@@ -99,7 +99,7 @@ class JoinRefresh:
         rankers: RankerRegistry,
         random: np.random.Generator,
         *,
-        slide_ms: int,
+        slide_ms: int | None,
         clock: Clock = time.monotonic,
     ) -> None:
         self._replicas = replicas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -48,7 +48,8 @@ class RefreshOrder(Generic[StoreT]):
 
     Unknown keys come first. Keys with values follow in the order of the ranker, which sees them as
     arrays. Keys that the remote did not have come last, and only ``ask_absent_after`` seconds after
-    they were asked for.
+    they were asked for. Without a ``slide_ms``, as of windows that count elements, the time between
+    evaluations is the mean of those so far.
     """
 
     def __init__(
@@ -56,14 +57,16 @@ class RefreshOrder(Generic[StoreT]):
         store: StoreT,
         ranker: Ranker,
         *,
-        slide_ms: int,
+        slide_ms: int | None,
         ask_absent_after: float = 0.0,
         random: np.random.Generator,
     ) -> None:
         self._store = store
         self._ranker = ranker
         self._model = ChangeModel(store.history)
-        self._slide = slide_ms / 1000
+        self._slide = None if slide_ms is None else slide_ms / 1000
+        self._first: tuple[int, float] | None = None
+        """First window and its time, if a slide has to be measured."""
         self._ask_absent_after = ask_absent_after
         self._random = random
 
@@ -92,7 +95,7 @@ class RefreshOrder(Generic[StoreT]):
             merits=proposed.merits[kept],
             k=k,
             now=now,
-            slide=self._slide,
+            slide=self._slide_at(window, now),
             remaining=np.maximum(proposed.lasts[kept] - window, 0),
             intervals=self._model.intervals(rows),
             chances=self._model.chance(rows, now),
@@ -102,6 +105,14 @@ class RefreshOrder(Generic[StoreT]):
         chosen = (proposed.keys[at] for at in kept[ranked(self._ranker, candidates)].tolist())
         gone = [*absent, *(proposed.keys[at] for at in np.flatnonzero(is_absent).tolist())]
         return list(dict.fromkeys([*unknown, *chosen, *self._due(gone, now)]))
+
+    def _slide_at(self, window: int, now: float) -> float:
+        """Return the seconds between evaluations, as far as they are known."""
+        if self._slide is not None:
+            return self._slide
+        self._first = self._first or (window, now)
+        passed = window - self._first[0]
+        return (now - self._first[1]) / passed if passed > 0 else 0.0
 
     def _outlook(
         self,
@@ -139,9 +150,10 @@ class RefreshOrder(Generic[StoreT]):
 
     def snapshot(self) -> bytes:
         """Return the whole state: the random state, and the ranker's memory."""
-        parts = {
-            "state": pack(_KIND, _VERSION, State({"random": random_settings(self._random)}, {}))
-        }
+        settings: dict[str, Any] = {"random": random_settings(self._random)}
+        if self._first is not None:
+            settings["first"] = list(self._first)
+        parts = {"state": pack(_KIND, _VERSION, State(settings, {}))}
         if isinstance(self._ranker, Remembering):
             parts["ranker"] = self._ranker.snapshot()
         return pack_parts(parts)
@@ -150,7 +162,11 @@ class RefreshOrder(Generic[StoreT]):
         """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
-            set_random(self._random, unpack(_KIND, _VERSION, parts["state"]).settings["random"])
+            settings = unpack(_KIND, _VERSION, parts["state"]).settings
+            set_random(self._random, settings["random"])
+            if "first" in settings:
+                window, now = settings["first"]
+                self._first = window, now
             if isinstance(self._ranker, Remembering):
                 self._ranker.resume(parts["ranker"])
 

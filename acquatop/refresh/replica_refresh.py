@@ -129,7 +129,7 @@ class ReplicaRefresh:
         rankers: RankerRegistry,
         random: np.random.Generator,
         *,
-        slide_ms: int,
+        slide_ms: int | None,
         clock: Clock = time.monotonic,
     ) -> None:
         store = maintainer.store

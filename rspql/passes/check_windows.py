@@ -89,16 +89,6 @@ def _count_problems(query: ast.Query) -> Iterator[Diagnostic]:
             other.span,
             "use one window, or windows over time: [RANGE 9m STEP 3m]",
         )
-    for node in ast.walk(query):
-        if isinstance(node, ast.ServicePattern):
-            message = (
-                "a SERVICE cannot be joined with a window that counts elements: what may be "
-                "asked of it, and how long "
-                "may be waited, is for a stretch of time"
-            )
-            yield Diagnostic(
-                "unsupported", message, node.span, "use a window over time: [RANGE 9m STEP 3m]"
-            )
 
 
 def _use_problems(

@@ -256,8 +256,8 @@ def _recordable(bound: Bound, file: str) -> BoundQuery:
         raise UserError(f"{file}: the query joins static graphs\n  hint: {hint}")
     if isinstance(bound, BoundCounted):
         raise UserError(
-            f"{file}: the query asks no remote: its stream can be kept as it is, without a "
-            "recording"
+            f"{file}: the query counts elements\n"
+            "  hint: recorded are queries with windows over time, [RANGE 9m STEP 3m]"
         )
     if bound.stream.connector == SPARK.name:
         hint = "let Spark write it to files, and record those"

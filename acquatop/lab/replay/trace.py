@@ -118,7 +118,10 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
     if isinstance(bound, BoundQuery) and bound.plan.roll_up is not None:
         hint = "replayed are rows that are joined one by one"
         raise UserError(f"{file}: the query groups what it joins\n  hint: {hint}")
-    if isinstance(bound, BoundCounted) or bound.service is None:
+    if isinstance(bound, BoundCounted):
+        hint = "replayed are queries with windows over time, [RANGE 9m STEP 3m]"
+        raise UserError(f"{file}: the query counts elements\n  hint: {hint}")
+    if bound.service is None:
         raise UserError(
             f"{file}: the query asks no remote, so there is nothing to choose a policy for"
         )

@@ -46,6 +46,7 @@ from replica.rankers import RankerRegistry
 from replica.store import WHOLE, SolutionStore
 from replica.terms import is_term
 from rspql.ast import Values
+from rspql.plan import CountWindow
 
 _KIND, _VERSION = "windowed query", 1
 
@@ -101,7 +102,7 @@ class SparqlEvaluation:
             store.close()  # its engine may run already
             raise
         joins = _joins(
-            bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms
+            bound, maintainers, rankers, random or np.random.default_rng(0), _slide_of(bound)
         )
         self._services = ServiceRefresh([*joins], self._evaluator.keys, clock)
         self._assembly = Assembly(
@@ -272,7 +273,7 @@ class SparqlEvaluation:
     def _evaluate(
         self, now_ms: int, closed: ClosedWindow, windows: tuple[Shown, ...], longest_wait: float
     ) -> Answer:
-        refresh = self._services.refresh(now_ms, self._results, longest_wait)
+        refresh = self._services.refresh(self._instant(now_ms), self._results, longest_wait)
         before = {
             each.plan.pattern: self._before(each, refresh, now_ms) for each in self._histories
         }
@@ -393,11 +394,18 @@ def _joins(
     maintainers: Sequence[Maintainer[SolutionStore]],
     rankers: RankerRegistry,
     random: np.random.Generator,
-    slide_ms: int,
+    slide_ms: int | None,
 ) -> Iterator[ReplicaJoin]:
     for remote, maintainer in zip(bound.remotes, maintainers, strict=True):
         order = order_of(RefreshOrder, remote.service, maintainer.store, rankers, random, slide_ms)
         yield ReplicaJoin(remote.part, maintainer, order)
+
+
+def _slide_of(bound: BoundWindowed) -> int | None:
+    """Return the time between answers; None if windows count elements."""
+    if any(isinstance(each, CountWindow) for each in bound.plan.windows):
+        return None
+    return min((window.windows.slide_ms for window in bound.windows), default=0)
 
 
 def _shown(graph: WindowGraph) -> Shown:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -142,6 +141,7 @@ worlds = st.builds(
     arrivals=st.sampled_from(["distinct", "latest"]),
     load=st.booleans(),
     descending=st.booleans(),
+    counts=st.booleans(),
     more=st.sampled_from(["", "", "capacity = 2"]),
 )
 
@@ -208,7 +208,7 @@ def test_replicas_of_limited_capacity_hold_what_open_windows_need() -> None:
         for answer in world.answers():
             world.judge(answer)
             assert answer.status is Status.EXACT
-            keeper: Any = world.evaluation.maintainer  # type: ignore[attr-defined]
+            keeper = world.keeper
             parts = keeper.maintainers if isinstance(keeper, JoinedReplicas) else ()
             held = [keeper.store.held, *(each.store.held for each in parts)]
             most = max(most, *held)

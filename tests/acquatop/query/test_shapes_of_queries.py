@@ -233,7 +233,7 @@ def groups_of_a_join(draw: st.DrawFn) -> ShapedQuery:
         side.format(w=f"WINDOW :w {{ {JOINED_PATTERN} }}"),
         (draw(st.sampled_from(["DESC({})", "ASC({})"])).format(f"{aggregate} + {other}"),),
         k=draw(st.integers(1, 4)),
-        window=draw(TIMED),
+        window=draw(WINDOWS),
         group=group + having,
         groups=(f"{names} ({aggregate} AS ?a)", f"{aggregate} + {other}"),
     )
@@ -430,7 +430,7 @@ def test_limits_of_groups_and_with_ties_of_a_remote(
     world = World(data.draw(posts(arrivals)), data.draw(PEOPLE), arrivals, items)
     service = "SERVICE :people { ?user :followers ?f ; :home ?home }"
     where = f"WINDOW :w {{ ?post :by ?user ; :n ?n ; :city ?city }} {service}"
-    k, window = data.draw(st.integers(1, 3)), data.draw(TIMED)
+    k, window = data.draw(st.integers(1, 3)), data.draw(WINDOWS)
     shown = "?post ?user ?n ?f ?home ?city"
     queries = [
         ShapedQuery(shown, where, ("DESC(?n + ?f)",), k, window=window, per=(per,), ties=True),
@@ -452,7 +452,7 @@ def test_several_keys_and_distinct_rows_of_a_remote(
     world = World(data.draw(posts(arrivals)), data.draw(PEOPLE), arrivals, items)
     service = "SERVICE :people { ?user :followers ?f ; :home ?home }"
     where = f"WINDOW :w {{ ?post :by ?user ; :n ?n }} {service}"
-    k, window = data.draw(st.integers(1, 4)), data.draw(TIMED)
+    k, window = data.draw(st.integers(1, 4)), data.draw(WINDOWS)
     queries = [
         ShapedQuery("?post ?n ?f ?home", where, ("DESC(?n + ?f)", key, "?post"), k, 1, window),
         ShapedQuery("DISTINCT ?home (?n + ?f AS ?s)", where, ("DESC(?s)",), k, window=window),
@@ -473,7 +473,7 @@ def test_computed_columns_of_a_remote(data: st.DataObject, items: int) -> None:
         "SERVICE :people { ?user :followers ?f ; :home ?home }",
         ("DESC(?score)",),
         k=data.draw(st.integers(1, 4)),
-        window=data.draw(TIMED),
+        window=data.draw(WINDOWS),
     )
     judged = judge(world, query)
     assert all(judged.incremental)
@@ -610,6 +610,12 @@ def test_static_graphs_on_spark(tmp_path: Path, spark: SparkSession) -> None:
         ShapedQuery("?user ?n ?team", f"{COUNTS_BY_USER} {TEAM}", ("DESC(?n * ?g)",)),
         ShapedQuery("?post ?n ?team", f"{where} {service}", ("DESC(?n * ?g + ?f)",)),
         ShapedQuery("?post ?n ?team", where, ("DESC(?n * ?g)",), window="ELEMENTS 6 STEP 2"),
+        ShapedQuery(
+            "?post ?n ?team",
+            f"{where} {service}",
+            ("DESC(?n * ?g + ?f)",),
+            window="ELEMENTS 6 STEP 2",
+        ),
     ]
     for arrivals in ("distinct", None):
         world = World(said, people, arrivals, teams=teams)
@@ -617,3 +623,23 @@ def test_static_graphs_on_spark(tmp_path: Path, spark: SparkSession) -> None:
         assert judged.problems == []
         assert all(judged.incremental)
         assert set(judged.statuses) == {Status.EXACT}
+
+
+@THOROUGH
+@settings(max_examples=20)
+@given(st.data(), ARRIVALS, st.sampled_from([1000, 2]))
+def test_a_remote_beside_whole_windows_of_elements(
+    data: st.DataObject, arrivals: str | None, items: int
+) -> None:
+    world = World(data.draw(posts(arrivals)), data.draw(PEOPLE), arrivals, items)
+    query = ShapedQuery(
+        "?post ?n ?f",
+        f"WINDOW :w {{ {WHOLE.replace('?by', '?user')} }} "
+        "SERVICE :people { ?user :followers ?f }",
+        ("DESC(?n + ?f)", "?post"),
+        k=data.draw(st.integers(1, 4)),
+        window="ELEMENTS 6 STEP 2",
+    )
+    judged = judge(world, query)
+    assert not any(judged.incremental)
+    assert items < 1000 or set(judged.statuses) <= {Status.EXACT}

@@ -25,7 +25,7 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.catalog.services import Service
 from acquatop.ingest.reduce.job import reduced
 from acquatop.plan.bind import bind_query
-from acquatop.plan.bound import BoundQuery
+from acquatop.plan.bound import BoundCounted, BoundQuery
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.query.contract import Evaluation, Tick
 from acquatop.query.kinds import Resources, open_evaluation
@@ -155,6 +155,7 @@ class Shape:
     users: int = 6
     n: int = 3
     graph: str = "static.nt"
+    counts: bool = False
 
 
 class World:
@@ -178,9 +179,12 @@ class World:
         for name in self.names:
             for subject in self.subjects():
                 self._renew(name, subject)
-        self.text = PREFIX + shape.query.replace(
-            "$w", f"{shape.width}ms STEP {shape.slide}ms"
-        ).replace("$k", str(shape.k)).replace("$d", "DESC" if shape.descending else "ASC")
+        window, query = f"{shape.width}ms STEP {shape.slide}ms", shape.query
+        if shape.counts:
+            window, query = window.replace("ms", ""), query.replace("RANGE $w", "ELEMENTS $w")
+        self.text = PREFIX + query.replace("$w", window).replace("$k", str(shape.k)).replace(
+            "$d", "DESC" if shape.descending else "ASC"
+        )
         self.bound = bind_query(self.text, self._catalog())
         self.now = 0.0
         self.static = ox.Store()
@@ -205,7 +209,14 @@ class World:
 
     @property
     def is_incremental(self) -> bool:
-        return isinstance(self.bound, BoundQuery)
+        bound = self.bound
+        return isinstance(bound.query if isinstance(bound, BoundCounted) else bound, BoundQuery)
+
+    @property
+    def keeper(self) -> Any:
+        """What the evaluation joins its stream with."""
+        inner = getattr(self.evaluation, "_work", self.evaluation)
+        return inner.maintainer
 
     def _catalog(self) -> Catalog:
         shape = self.shape
@@ -341,7 +352,7 @@ class World:
 
     def stores(self, name: str, pattern: str) -> list[Any]:
         """Return the store with the solutions of a pattern."""
-        keeper = self.evaluation.maintainer  # type: ignore[attr-defined]
+        keeper = self.keeper
         if not isinstance(keeper, JoinedReplicas):
             return [keeper.store]
         names = set(re.findall(r"\?(\w+)", pattern))
@@ -430,8 +441,17 @@ class World:
         assert isinstance(found, ox.QuerySolutions)
         return found
 
+    def _between(self, answer: Answer) -> list[Event]:
+        return [each for each in self.events if answer.opens_ms < each.t <= answer.closes_ms]
+
+    def _last(self, window: int) -> list[Event]:
+        """Return the elements that a window has counted."""
+        ordered = sorted(self.events, key=lambda each: (each.t, f"{each.id}>"))
+        last = (window + 1) * self.shape.slide
+        return ordered[max(0, last - self.shape.width) : last]
+
     def inside(self, answer: Answer) -> list[Event]:
-        inside = [each for each in self.events if answer.opens_ms < each.t <= answer.closes_ms]
+        inside = self._last(answer.window) if self.shape.counts else self._between(answer)
         if self.shape.arrivals != "latest":
             return inside
         newest: dict[str, Event] = {}
