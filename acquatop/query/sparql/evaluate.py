@@ -23,6 +23,7 @@ from acquatop.query.sparql.limited import LimitedRows
 from acquatop.query.sparql.template import construct
 from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.total_order import totally_ordered
+from acquatop.query.sparql.written_out_groups import with_written_out_groups
 from acquatop.query.sparql.zero_length import with_zero_lengths
 from replica.terms import is_blank
 from rspql import ast
@@ -91,6 +92,7 @@ class Evaluator:
             part.pattern: ast.Values(tuple(map(ast.Variable, part.columns)), ()) for part in remotes
         }
         select = with_zero_lengths(query if self.form == "ask" else rows_of(query))
+        select = with_written_out_groups(select)
         self._limited = None if query.cut is None else LimitedRows(select, self._visible)
         if self._limited is None:
             self._select = totally_ordered(select, self._visible, always=self.form == "select")

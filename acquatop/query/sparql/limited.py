@@ -9,6 +9,7 @@ from dataclasses import replace
 from acquatop.query.cut import LimitCut, classes_of
 from acquatop.query.sparql.terms import Solution, text_of
 from acquatop.query.sparql.total_order import Visible, totally_ordered
+from acquatop.query.sparql.written_out_groups import with_written_out_groups
 from rspql import ast
 from rspql.scope import selected
 
@@ -28,7 +29,7 @@ class LimitedRows:
         self._cut = LimitCut(query.limit, query.offset or 0, query.cut.with_ties)
         bare = replace(query, cut=None, limit=None, offset=None)
         self.names = tuple(selected(query)) if query.form.projection else tuple(visible(bare))
-        bare = replace(bare, form=self._form(query))
+        bare = with_written_out_groups(replace(bare, form=self._form(query)))
         ordered = totally_ordered(bare, visible)
         self.queries: tuple[ast.Query, ...] = (ordered,)
         """Queries to evaluate."""

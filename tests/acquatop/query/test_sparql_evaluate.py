@@ -108,6 +108,32 @@ def test_construct_may_group() -> None:
     assert [line.split()[0] for line in evaluate(query, stored(MIXED)).triples] == ["<urn:k>"]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "{}",
+        "{} ORDER BY DESC(?m + 1) LIMIT 2 WITH TIES",
+        "{} ORDER BY DESC(?n) LIMIT 1 PER ?s WITH TIES",
+        "SELECT * {{ {{ {} }} }}",
+    ],
+)
+def test_columns_of_groups_may_name_each_other(query: str) -> None:
+    groups = (
+        "SELECT ?s (SUM(?o) AS ?n) (?n * 2 AS ?m) (?m + ?n AS ?k) "
+        "{ GRAPH :w { ?s :p ?o } } GROUP BY ?s"
+    )
+    rows = evaluate(query.format(groups), stored(":a :p 1 , 2 . :b :p 5 .")).rows
+    found = {tuple(row[name].value for name in "nmk") for row in rows}
+    assert found == {("3", "6", "9"), ("5", "10", "15")}
+
+
+def test_names_that_double_are_not_written_out_without_end() -> None:
+    columns = " ".join(f"(?c{at} + ?c{at} AS ?c{at + 1})" for at in range(40))
+    query = f"SELECT (COUNT(*) AS ?c0) {columns} {{ GRAPH :w {{ ?s :p ?o }} }}"
+    with pytest.raises(EvaluationError):
+        evaluate(query, stored(":a :p 1 ."))
+
+
 def test_describe_takes_iris_variables_or_all_and_follows_blank_nodes() -> None:
     store = stored(":k :p [ :q [ :r 1 ] ] ; :s :l . :l :p 2 .")
     assert len(evaluate("DESCRIBE :k", store).triples) == 4
