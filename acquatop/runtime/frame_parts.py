@@ -22,6 +22,8 @@ from acquatop.runtime.frame_columns import needed_columns
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+MOST = "acquatop.mostOfPartition"
+"""Name of the property with the bytes that a partition may send at once."""
 MOST_OF_PIECE = 4 << 20
 """Bytes of the largest row of parts."""
 
@@ -41,14 +43,13 @@ Sending = Callable[["OnRows"], AbstractContextManager[Work]]
 class OnRows:
     """A stream's job for Spark's rows: Arrow batches of a partition in, pieces of its parts out.
 
-    A piece has so many bytes at most. If all are more than ``most`` bytes, a row with their number
-    comes instead of them.
+    A piece has so many bytes at most. If all are more than Spark's local property ``MOST`` says, a
+    row with their number comes instead of them.
     """
 
-    def __init__(self, job: Job, piece: int, most: int | None = None) -> None:
+    def __init__(self, job: Job, piece: int) -> None:
         self._job = job
         self._piece = piece
-        self._most = most
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the job on a partition."""
@@ -60,10 +61,11 @@ class OnRows:
         named = (batch.rename_columns(list(names)) for batch in batches)
         first = context.partitionId() << _PARTITION_BITS
         parts: Iterable[bytes] = (part.to_bytes() for part in self._job(named))
-        if self._most is not None:
+        most = context.getLocalProperty(MOST)
+        if most is not None:
             parts = list(parts)
             size = sum(map(len, parts))
-            if size > self._most:
+            if size > int(most):
                 yield _row(first, False, size, None)
                 return
         for place, is_last, data in pieces(first, parts, self._piece):
@@ -124,6 +126,8 @@ class FrameParts:
     def __init__(self, most: int) -> None:
         self._most = most
         self._piece = min(MOST_OF_PIECE, most)
+        self._share = most
+        """Bytes that each partition of the last batch that was tried could send."""
         self._was_too_much = False
         """True if the last batch's parts did not fit at once."""
 
@@ -132,15 +136,26 @@ class FrameParts:
 
         The first reading is without effect then. The parts of the next batch are kept at once.
         """
-        share = self._most // max(1, rows.rdd.getNumPartitions())
         if not self._was_too_much:
-            with sent(OnRows(job, self._piece, share)) as work:
-                found = rows.mapInArrow(work, _SCHEMA).collect()
-            if all(row.data is not None for row in found):
+            with sent(OnRows(job, self._piece)) as work:
+                found = self._tried(rows.mapInArrow(work, _SCHEMA))
+            if found is not None:
                 return joined(_in_order(found))
         parts, largest = self._kept(rows, job, sent)
-        self._was_too_much = largest > share
+        self._was_too_much = largest > self._share
         return parts
+
+    def _tried(self, parts: DataFrame) -> list[Any] | None:
+        """Return all rows of parts, or None if they are too much."""
+        # Spark plans these parts once, for the number of partitions and for the job.
+        self._share = self._most // max(1, parts.rdd.getNumPartitions())
+        context = parts.sparkSession.sparkContext
+        context.setLocalProperty(MOST, str(self._share))
+        try:
+            found = parts.collect()
+        finally:
+            context.setLocalProperty(MOST, None)  # type: ignore[arg-type]  # removes it
+        return found if all(row.data is not None for row in found) else None
 
     def of_all(self, rows: DataFrame, job: Job, sent: Sending) -> list[list[Part]]:
         """Return the parts of a recording's rows, which are read once."""

@@ -126,7 +126,7 @@ def cramped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         exceeded.append(would_send)
         note(self, read, would_send)
 
-    monkeypatch.setattr(stream_carrier, "_allowance", lambda spark: Allowance(room))
+    monkeypatch.setattr(stream_carrier, "allowance", lambda spark: Allowance(room))
     monkeypatch.setattr(pace, "_FIRST_BYTES", 2_000)
     monkeypatch.setattr(pace.Pace, "exceeded", exceed)
     return exceeded

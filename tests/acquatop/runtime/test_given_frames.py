@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acquatop import Engine
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import UserError
-from acquatop.ingest.reduce.job import Job
+from acquatop.ingest.reduce.contract import Part
 from acquatop.runtime import foreign_carrier, frame_parts
 from acquatop.runtime.pace import Allowance
 
@@ -112,18 +113,19 @@ def test_parts_that_do_not_fit_at_once_are_fetched_one_after_the_other(
 def test_after_a_batch_that_does_not_fit_the_next_is_kept_at_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried = list[bool]()
+    done = list[str]()
 
-    class Noted(frame_parts.OnRows):
-        def __init__(self, job: Job, piece: int, most: int | None = None) -> None:
-            super().__init__(job, piece, most)
-            tried.append(most is not None)
+    class Noted(frame_parts.FrameParts):
+        def _tried(self, parts: DataFrame) -> list[Any] | None:
+            done.append("tried")
+            return super()._tried(parts)
 
-        def __reduce__(self) -> tuple[object, ...]:
-            return frame_parts.OnRows, (self._job, self._piece, self._most)
+        def _kept(self, *arguments: Any) -> tuple[list[list[Part]], int]:
+            done.append("kept")
+            return super()._kept(*arguments)
 
     monkeypatch.setattr(foreign_carrier, "allowance", lambda _: Allowance(4000))
-    monkeypatch.setattr(frame_parts, "OnRows", Noted)
+    monkeypatch.setattr(foreign_carrier, "FrameParts", Noted)
     folder = tmp_path / "events"
     # Two batches with many rows, then those with few.
     for number, (start, stop) in enumerate([(0, 12), (12, 24), (24, 25), (25, 27), (27, 30)]):
@@ -134,7 +136,7 @@ def test_after_a_batch_that_does_not_fit_the_next_is_kept_at_once(
         file.rename(folder / f"{number}.json")
     reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     assert answered(catalog(), reader.json(str(folder))) == expected(3)
-    assert tried == [True, False, False, False, True, True]
+    assert done == ["tried", "kept", "kept", "kept", "tried", "tried"]
 
 
 RUNS = frame_parts.runs
