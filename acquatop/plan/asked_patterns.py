@@ -1,11 +1,11 @@
-"""Patterns that a top-k query asks services for."""
+"""Patterns that a query asks services for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from acquatop.catalog.services import Service
-from acquatop.plan.bound import BoundQuery
+from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
 from replica.key_tuples import key_text
 
@@ -28,11 +28,20 @@ class AskedPattern:
         return self.question.key
 
 
-def asked_patterns(bound: BoundQuery) -> tuple[AskedPattern, ...]:
+def asked_patterns(bound: BoundQuery | BoundWindowed) -> tuple[AskedPattern, ...]:
     """Return the patterns of a query's services, those that give keys before those asked by them.
 
-    They are as many as a join's services; none if the query asks no remote.
+    They are as many as a join's services; none if the query asks no remote. Those of whole windows
+    are in the order of the plan's remotes, and a SPARQL engine finds their keys.
     """
+    if isinstance(bound, BoundWindowed):
+        return tuple(
+            AskedPattern(
+                each.service,
+                RemoteQuery(each.part.pattern.group, each.part.variables, each.part.key),
+            )
+            for each in bound.remotes
+        )
     plan = bound.plan
     if plan.join is not None:
         return tuple(
@@ -50,6 +59,7 @@ def asked_patterns(bound: BoundQuery) -> tuple[AskedPattern, ...]:
     return (AskedPattern(bound.service, question),)
 
 
-def joins_many(bound: BoundQuery, asked: AskedPattern) -> bool:
+def joins_many(bound: BoundQuery | BoundWindowed, asked: AskedPattern) -> bool:
     """Return True if a key is joined with all solutions of a pattern, as in joins of several."""
-    return bound.plan.join is not None or asked.service.solutions == "many"
+    is_joined = isinstance(bound, BoundWindowed) or bound.plan.join is not None
+    return is_joined or asked.service.solutions == "many"

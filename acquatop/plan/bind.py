@@ -105,14 +105,17 @@ def bind_windowed(
     text: str,
     file: str = "<query>",
     name: str | None = None,
+    asks: bool = True,
 ) -> BoundWindowed:
     """Bind a plan for evaluation window by window.
+
+    Without ``asks``, its services need not be able to answer its patterns.
 
     Raises :class:`~rspql.diagnostics.QueryError` for names that cannot be found.
     """
     found: list[Diagnostic] = []
     windows = tuple(window_of(window, catalog, found) for window in plan.windows)
-    remotes = tuple(_remote(part, catalog, found) for part in plan.evaluated.remotes)
+    remotes = tuple(_remote(part, catalog, found, asks=asks) for part in plan.evaluated.remotes)
     graphs = _graphs(plan, catalog, found)
     _check_predicates(plan, [window for window in windows if window], found)
     if found:
@@ -198,11 +201,14 @@ def _asked(plan: TopKPlan) -> int:
     return len(plan.join.services) if plan.join is not None else int(plan.service is not None)
 
 
-def _remote(part: RemotePart, catalog: Catalog, found: list[Diagnostic]) -> BoundRemote | None:
+def _remote(
+    part: RemotePart, catalog: Catalog, found: list[Diagnostic], *, asks: bool
+) -> BoundRemote | None:
     service = service_of(part.iri, catalog, found)
     if service is None:
         return None
-    check_records(service, part.pattern.group, part.key, found)
+    if asks:
+        check_records(service, part.pattern.group, part.key, found)
     return BoundRemote(part, service)
 
 

@@ -1,4 +1,4 @@
-"""Binding of a top-k query over whole windows, as an older version may have evaluated it."""
+"""Binding of a top-k query over whole windows: as older versions did, and to compare with."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import bind_windowed
 from acquatop.plan.bound import BoundQuery, BoundWindowed
 from rspql.diagnostics import Diagnostic
+
+
+def whole_windows_of(bound: BoundQuery, catalog: Catalog) -> BoundWindowed:
+    """Return a query that is evaluated incrementally as one over whole windows: the same answers.
+
+    Its numbers have all their digits. Its services need not be able to answer it.
+    """
+    plan = bound.plan
+    windowed = plan.windowed if plan.score.orders_terms else plan.in_digits
+    return bind_windowed(windowed, catalog, text="", name=bound.name, asks=False)
 
 
 def in_whole_windows(bound: BoundQuery, catalog: Catalog) -> Iterator[BoundWindowed]:

@@ -123,14 +123,7 @@ class Replicas:
 
         Raises :class:`~acquatop.errors.EnvironmentProblem` if a remote cannot be reached.
         """
-        patterns = [
-            AskedPattern(
-                each.service,
-                RemoteQuery(each.part.pattern.group, each.part.variables, each.part.key),
-            )
-            for each in bound.remotes
-        ]
-        return self._open_several(patterns, bound.name, load=load)
+        return self._open_several(asked_patterns(bound), bound.name, load=load)
 
     def _open_several(
         self, patterns: Sequence[AskedPattern], name: str, *, load: bool

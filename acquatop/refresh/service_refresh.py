@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import Protocol
 
 from acquatop.refresh.flow import fetch
 from acquatop.refresh.service_join import ReplicaJoin, depths
@@ -66,6 +67,29 @@ class RefreshResult:
         self.spent[service] = self.spent.get(service, Spending()) + refreshed.spending
         self.failure = self.failure or refreshed.failure
         self.rejected.update(refreshed.rejected)
+
+
+class ServiceAnswers(Protocol):
+    """Answers to the SERVICE patterns of a query, for one evaluation after the other."""
+
+    @property
+    def joins(self) -> Sequence[ReplicaJoin]:
+        """Parts that replicas answer."""
+
+    @property
+    def budget(self) -> Budget:
+        """Budget of one evaluation for all remotes together."""
+
+    def refresh(
+        self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float
+    ) -> RefreshResult:
+        """Return the answers at a time."""
+
+    def snapshot(self) -> bytes:
+        """Return the whole state."""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Restore a snapshot."""
 
 
 class ServiceRefresh:

@@ -182,13 +182,16 @@ def of_trace(folder: Path, file: str) -> Experiment:
     """
     from acquatop.lab.replay.data import Recorded
     from acquatop.lab.replay.experiment import Experiment
-    from acquatop.lab.replay.trace import open_trace
+    from acquatop.lab.replay.row_trace import RowTrace, open_recorded
 
     query = read_text(file)
-    bound = open_trace(folder, query, file).bound
-    assert bound.service is not None
+    trace = open_recorded(folder, query, file)
     data = Recorded(folder, query, file)
-    k, n = bound.plan.k, bound.service.refresh.n
+    if isinstance(trace, RowTrace):
+        k, n = trace.k, trace.n
+    else:
+        assert trace.bound.service is not None
+        k, n = trace.bound.plan.k, trace.bound.service.refresh.n
     question = (
         f"{file} on the recording {folder.name}: which policy and which budget give which accuracy?"
     )

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from acquatop.errors import UserError
 from acquatop.lab.replay.oracle import Oracle, WindowRows
 from acquatop.lab.replay.remote_history import RemoteState
-from acquatop.lab.replay.replay import Given, budget_of
+from acquatop.lab.replay.replay import Given
 from acquatop.lab.replay.replayed_replicas import standing_still
 from acquatop.lab.replay.right_join import OneSolution
-from acquatop.lab.replay.setting import Setting
+from acquatop.lab.replay.setting import Setting, budget_of
 from acquatop.lab.replay.trace import Trace
 from acquatop.topk.contract import FloatArray, IntArray
 from replica.clocks import EventTime

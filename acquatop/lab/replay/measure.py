@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from acquatop.lab.replay.clairvoyant import Clairvoyant
-from acquatop.lab.replay.data import Data
 from acquatop.lab.replay.metrics import (
     ndcg_at,
     ndcg_positional_at,
@@ -17,10 +14,11 @@ from acquatop.lab.replay.metrics import (
     rank_correlation,
     relevancies,
 )
-from acquatop.lab.replay.oracle import Oracle, Right
-from acquatop.lab.replay.replay import Given, Replay
-from acquatop.lab.replay.setting import CLAIRVOYANT, Setting
-from acquatop.lab.replay.trace import open_trace
+from acquatop.lab.replay.oracle import Right
+from acquatop.lab.replay.replay import Given
+from acquatop.lab.replay.replayed_rows import GivenRows
+from acquatop.lab.replay.right_rows import RightRows
+from acquatop.query.cut import LimitCut
 
 METRICS = ("ndcg", "ndcg_positional", "precision")
 """Metrics: higher is better, 1 is best; the error is 1 minus the metric."""
@@ -70,44 +68,47 @@ def _rounded(value: Any) -> Any:
 def measure(given: Given, right: Right, k: int, offset: int = 0) -> Measured:
     """Return the measures of an answer against the first k right results after the offset."""
     shown = right.identities[offset : offset + k]
-    relevance = relevancies(shown)
     merits = dict(zip(right.identities, right.merits.tolist(), strict=True))
     pairs = zip(given.identities, given.merits.tolist(), strict=True)
     stale = sum(merits.get(identity) != merit for identity, merit in pairs)
+    return _measured(given, given.identities, shown, right.identities, stale, k)
+
+
+def measure_rows(given: GivenRows, right: RightRows, cut: LimitCut | None) -> Measured:
+    """Return the measures of an answer's rows against those that a cut leaves of the right ones.
+
+    Rows that the query's order lets tie are taken in the order of the answer.
+    """
+    rows = right.in_favour_of(given.names)
+    at = range(len(rows)) if cut is None else cut.kept(*right.groups_and_classes(rows))
+    shown = [right.names[rows[place]] for place in at]
+    contents = dict(zip(right.names, right.contents, strict=True))
+    pairs = zip(given.names, given.contents, strict=True)
+    stale = sum(contents.get(name) != content for name, content in pairs)
+    most = max(1, len(shown), len(given.names))
+    k = most if cut is None or cut.with_ties or right.is_grouped else cut.count
+    return _measured(given, given.names, shown, [right.names[each] for each in rows], stale, k)
+
+
+def _measured(
+    given: Given | GivenRows,
+    names: Sequence[str],
+    shown: Sequence[str],
+    ranked: Sequence[str],
+    stale: int,
+    k: int,
+) -> Measured:
+    relevance = relevancies(shown)
     return Measured(
         given.window,
         given.closes_ms,
-        ndcg_at(k, given.identities, relevance),
-        ndcg_positional_at(k, given.identities, shown),
-        precision_at(k, given.identities, relevance),
-        rank_correlation(given.identities, right.identities),
-        stale / len(given.identities) if given.identities else 0.0,
+        ndcg_at(k, names, relevance),
+        ndcg_positional_at(k, names, shown),
+        precision_at(k, names, relevance),
+        rank_correlation(names, ranked),
+        stale / len(names) if names else 0.0,
         given.age_seconds,
         given.fetches,
         given.requests,
         given.status,
     )
-
-
-class Bench:
-    """A recording with its right answers, to measure settings one after the other."""
-
-    def __init__(
-        self, data: Data, seed: int, folder: Path, items_per_request: int | None = None
-    ) -> None:
-        trace = open_trace(*data.write(seed, folder), items_per_request=items_per_request)
-        self.notes = trace.notes
-        self._offset = trace.bound.plan.offset
-        self._replay = Replay(trace)
-        self._trace, self._oracle = trace, Oracle(trace)
-        self._right = {right.window: right for right in self._oracle}
-
-    def measured(self, setting: Setting) -> Iterator[Measured]:
-        """Yield the measures of each window's answer in a setting."""
-        for given in self._answers(setting):
-            yield measure(given, self._right[given.window], setting.k, self._offset)
-
-    def _answers(self, setting: Setting) -> Iterator[Given]:
-        if setting.policy == CLAIRVOYANT:
-            return Clairvoyant(self._trace, self._oracle).answers(setting)
-        return self._replay.answers(setting)

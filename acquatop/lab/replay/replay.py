@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from acquatop.catalog.services import Service
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
@@ -18,7 +17,7 @@ from acquatop.ingest.reduce.solutions import Solutions
 from acquatop.lab.replay.replayed_replicas import ReplayedReplicas, standing_still
 from acquatop.lab.replay.result_names import result_names
 from acquatop.lab.replay.right_join import joined_names
-from acquatop.lab.replay.setting import Setting
+from acquatop.lab.replay.setting import Setting, with_setting
 from acquatop.lab.replay.trace import Trace
 from acquatop.plan.bound import BoundQuery
 from acquatop.plugins import RANKERS
@@ -26,12 +25,8 @@ from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.joined_top import JoinedTop
 from acquatop.topk.contract import FloatArray
-from replica.budget import Budget
 from replica.clocks import EventTime
 from replica.rankers import RankerRegistry
-
-_ALL = 1 << 40
-"""More items than any remote has."""
 
 
 @dataclass(frozen=True)
@@ -140,23 +135,6 @@ def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
         # what orders equal scores.
         plan=replace(bound.plan, k=setting.k, projection=(), computed=(), finish=None, form=None),
         stream=replace(bound.stream, keys="driver"),
-        service=_set(bound.service, setting),
-        services=tuple(_set(each, setting) for each in bound.services),
+        service=with_setting(bound.service, setting),
+        services=tuple(with_setting(each, setting) for each in bound.services),
     )
-
-
-def _set(service: Service, setting: Setting) -> Service:
-    """Return a service with a setting. As many requests may be sent as its items need."""
-    refresh, budget = service.refresh, budget_of(service, setting)
-    refill = refresh.refill or setting.is_plain
-    refresh = replace(
-        refresh, policy=setting.policy, n=setting.n, chooses_n=False, budget=budget, refill=refill
-    )
-    return replace(service, refresh=refresh)
-
-
-def budget_of(service: Service, setting: Setting) -> Budget:
-    """Return the budget of one evaluation in a setting."""
-    items, given = _ALL if setting.is_unlimited else setting.budget, service.refresh.budget
-    needed = items if given.requests >= given.items else -(-items // service.block_size)
-    return Budget(items, max(given.requests, needed), given.seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -9,7 +10,7 @@ from acquatop.catalog.remotes import TableSource
 from acquatop.catalog.services import Service
 from acquatop.lab.replay.remembered_remote import RememberedRemote
 from acquatop.plan.asked_patterns import AskedPattern, asked_patterns
-from acquatop.plan.bound import BoundQuery
+from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.refresh.join_refresh import JoinedReplicas
 from replica.access import Access
@@ -50,13 +51,21 @@ class ReplayedReplicas:
         They are filled if the services say so.
         """
         patterns = asked_patterns(bound)
-        ways = {each.service.iri: self._way(each.service) for each in patterns}
         if bound.plan.join is None:
             (asked,) = patterns
             kind = ReplicaStore if asked.service.solutions == "one" else RunStore
             store = kind(asked.key, asked.question.variables, limit=asked.service.capacity)
-            return self._open(store, asked, ways[asked.service.iri])
-        maintainers = [
+            return self._open(store, asked, self._way(asked.service))
+        maintainers = self._open_several(patterns)
+        return JoinedReplicas(bound.plan.join, bound.services, maintainers, bound.graphs)
+
+    def open_all(self, bound: BoundWindowed) -> list[Maintainer[SolutionStore]]:
+        """Return the maintainers of the replicas of whole windows, in the order of the remotes."""
+        return self._open_several(asked_patterns(bound))
+
+    def _open_several(self, patterns: Sequence[AskedPattern]) -> list[Maintainer[SolutionStore]]:
+        ways = {each.service.iri: self._way(each.service) for each in patterns}
+        return [
             self._open(
                 SolutionStore(each.key, each.question.variables, limit=each.service.capacity),
                 each,
@@ -64,7 +73,6 @@ class ReplayedReplicas:
             )
             for each in patterns
         ]
-        return JoinedReplicas(bound.plan.join, bound.services, maintainers)
 
     def _way(self, service: Service) -> _Way:
         account = Account(

@@ -17,9 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
+from acquatop.lab.replay.bench import Bench
 from acquatop.lab.replay.data import Data
 from acquatop.lab.replay.experiment import Experiment
-from acquatop.lab.replay.measure import Bench, Measured
+from acquatop.lab.replay.measure import Measured
 from acquatop.lab.replay.setting import Setting
 
 PROGRESS = "progress.ndjson"

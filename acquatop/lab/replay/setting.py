@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from acquatop.catalog.services import Service
+from replica.budget import Budget
+
+_ALL = 1 << 40
+"""More items than any remote has."""
 
 UNLIMITED = ("ASM",)
 """Rankers without a budget: they show the effect of refreshing everything that is proposed."""
@@ -39,3 +45,20 @@ class Setting:
     def is_unlimited(self) -> bool:
         """True if the policy requests everything that it proposes, whatever the budget."""
         return self.policy.partition("-")[2] in UNLIMITED
+
+
+def with_setting(service: Service, setting: Setting) -> Service:
+    """Return a service with a setting. As many requests may be sent as its items need."""
+    refresh, budget = service.refresh, budget_of(service, setting)
+    refill = refresh.refill or setting.is_plain
+    refresh = replace(
+        refresh, policy=setting.policy, n=setting.n, chooses_n=False, budget=budget, refill=refill
+    )
+    return replace(service, refresh=refresh)
+
+
+def budget_of(service: Service, setting: Setting) -> Budget:
+    """Return the budget of one evaluation in a setting."""
+    items, given = _ALL if setting.is_unlimited else setting.budget, service.refresh.budget
+    needed = items if given.requests >= given.items else -(-items // service.block_size)
+    return Budget(items, max(given.requests, needed), given.seconds)

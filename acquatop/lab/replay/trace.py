@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.catalog.catalog import Catalog, Service
+from acquatop.catalog.catalog import Catalog, Service, Stream
 from acquatop.catalog.remotes import SparqlSource, TableSource
 from acquatop.errors import UserError
 from acquatop.ingest.composite_keys import terms_of_key
@@ -27,11 +28,12 @@ from acquatop.lab.replay.recorded_stream import read_recorded
 from acquatop.lab.replay.remote_history import RemoteHistory, read_history
 from acquatop.plan.asked_patterns import AskedPattern, asked_patterns, joins_many
 from acquatop.plan.bind import bind_query
-from acquatop.plan.bound import BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.topk.contract import IntArray
 from connectors.mapping import BAD, TIME, FieldMapping
 from replica.remotes.records import Field, KeyTemplate, RecordMapping
 from rspql import ast
+from rspql.plan import TopKPlan
 
 CATALOG = "catalog.toml"
 
@@ -78,61 +80,70 @@ class Trace:
 def open_trace(
     folder: str | Path, query: str, file: str = "<query>", *, items_per_request: int | None = None
 ) -> Trace:
-    """Read a recording for a query; :class:`UserError` names unusable data and its place.
+    """Read a recording for a query whose results are ranked by a score alone.
+
+    :class:`UserError` names unusable data and its place.
 
     A request carries ``items_per_request`` items, or as many as the catalog says. O(rows log rows);
     all of it is in memory.
     """
     folder = Path(folder)
-    if not (folder / CATALOG).is_file():
-        hint = (
-            f"a trace is a folder with {CATALOG}, and with stream.csv and remote.csv or what the "
-            "catalog names"
-        )
-        raise UserError(f"{folder / CATALOG} is not there\n  hint: {hint}")
-    catalog = replace(Catalog.load(folder / CATALOG), asks_for_records=True)
-    bound = _with_services(_bound(query, catalog, file), folder, items_per_request)
-    records, odd = _records(folder, bound)
-    histories = tuple(_history(bound, each) for each in asked_patterns(bound))
-    return _checked(folder, bound, records, histories, odd)
+    bound = asking(bind_query(query, catalog_in(folder), file=file), file)
+    if not is_ranked_by_score(bound):
+        raise ValueError(f"{file}: the query's answers are judged by their rows")
+    return trace_of(folder, bound, items_per_request)
 
 
-def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
-    bound = bind_query(query, catalog, file=file)
-    if isinstance(bound, BoundWindowed):
-        why = f" ({bound.reason.message})" if bound.reason else ""
-        hint = (
-            "policies matter to top-k joins of a WINDOW with a SERVICE: acquatop explain says "
-            "why this is none"
-        )
-        raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
-    if isinstance(bound, BoundQuery) and bound.parts:
-        hint = "replayed is one WINDOW that is joined with a SERVICE"
-        raise UserError(f"{file}: the query joins several windows\n  hint: {hint}")
-    if isinstance(bound, BoundQuery) and bound.plan.finish and bound.plan.finish.per:
-        hint = "replay it without PER: the best k by the score are judged"
-        raise UserError(f"{file}: the query has a LIMIT for each group\n  hint: {hint}")
-    if isinstance(bound, BoundQuery) and bound.graphs:
-        hint = "replayed is one WINDOW that is joined with SERVICEs alone"
-        raise UserError(f"{file}: the query joins static graphs\n  hint: {hint}")
-    if isinstance(bound, BoundQuery) and bound.plan.roll_up is not None:
-        hint = "replayed are rows that are joined one by one"
-        raise UserError(f"{file}: the query groups what it joins\n  hint: {hint}")
+def asking(bound: Bound, file: str) -> BoundQuery | BoundWindowed:
+    """Return a query that asks a remote; raise :class:`UserError` for others."""
     if isinstance(bound, BoundCounted):
         hint = "replayed are queries with windows over time, [RANGE 9m STEP 3m]"
         raise UserError(f"{file}: the query counts elements\n  hint: {hint}")
-    if bound.service is None:
+    if not asked_patterns(bound):
         raise UserError(
             f"{file}: the query asks no remote, so there is nothing to choose a policy for"
         )
     return bound
 
 
+def is_ranked_by_score(bound: BoundQuery | BoundWindowed) -> TypeGuard[BoundQuery]:
+    """Return True if a score alone ranks what one window joins with remotes, one by one."""
+    return (
+        isinstance(bound, BoundQuery)
+        and not bound.parts
+        and bound.plan.finish is None
+        and bound.plan.roll_up is None
+        and not bound.graphs
+    )
+
+
+def trace_of(folder: Path, bound: BoundQuery, items_per_request: int | None = None) -> Trace:
+    """Read a recording for a query that is bound to its catalog, as :func:`open_trace` does."""
+    services = recorded_services(bound, folder, items_per_request)
+    bound = with_services(bound, services)
+    records, odd = good_records(folder, bound, bound.stream)
+    histories = tuple(_history(bound, each) for each in asked_patterns(bound))
+    return _checked(folder, bound, records, histories, odd)
+
+
+def catalog_in(folder: Path) -> Catalog:
+    """Return a recording's catalog, whose services are asked as they were recorded."""
+    if not (folder / CATALOG).is_file():
+        hint = (
+            f"a trace is a folder with {CATALOG}, and with stream.csv and remote.csv or what the "
+            "catalog names"
+        )
+        raise UserError(f"{folder / CATALOG} is not there\n  hint: {hint}")
+    return replace(Catalog.load(folder / CATALOG), asks_for_records=True)
+
+
 # The remote ---------------------------------------------------------------------------------------
 
 
-def _with_services(bound: BoundQuery, folder: Path, items_per_request: int | None) -> BoundQuery:
-    """Return a query with its services for replay."""
+def recorded_services(
+    bound: BoundQuery | BoundWindowed, folder: Path, items_per_request: int | None
+) -> list[Service]:
+    """Return the recorded service of each pattern that a query asks, for its replay."""
     patterns = asked_patterns(bound)
     live = {each.service.iri for each in patterns if not _is_recorded(each.service)}
     plain = find_plain(folder, "remote") if live else None
@@ -142,15 +153,21 @@ def _with_services(bound: BoundQuery, folder: Path, items_per_request: int | Non
         if service.iri in live:
             service = _from_plain(bound, each, plain if len(live) == 1 else None)
         services[service.iri] = replace(service, block_size=items_per_request or service.block_size)
-    found = tuple(services[each.service.iri] for each in patterns)
-    return replace(bound, service=found[0], services=found if bound.plan.join else ())
+    return [services[each.service.iri] for each in patterns]
+
+
+def with_services(bound: BoundQuery, services: Sequence[Service]) -> BoundQuery:
+    """Return a query with other services for its patterns."""
+    return replace(bound, service=services[0], services=tuple(services) if bound.plan.join else ())
 
 
 def _is_recorded(service: Service) -> bool:
     return isinstance(service.source, TableSource) and service.source.time is not None
 
 
-def _from_plain(bound: BoundQuery, asked: AskedPattern, plain: Path | None) -> Service:
+def _from_plain(
+    bound: BoundQuery | BoundWindowed, asked: AskedPattern, plain: Path | None
+) -> Service:
     """Return a service for replay from the plain file, if it replaces this one alone."""
     service = asked.service
     if plain is None:
@@ -166,7 +183,9 @@ def _from_plain(bound: BoundQuery, asked: AskedPattern, plain: Path | None) -> S
     return replace(service, remote="table", source=source, feed=None, load=True, solutions="one")
 
 
-def _record_mapping(bound: BoundQuery, asked: AskedPattern, file: PlainFile) -> RecordMapping:
+def _record_mapping(
+    bound: BoundQuery | BoundWindowed, asked: AskedPattern, file: PlainFile
+) -> RecordMapping:
     """Return the mapping of a plain row to RDF.
 
     Its subject is made by the catalog's templates; its value is the only property.
@@ -186,7 +205,7 @@ def _record_mapping(bound: BoundQuery, asked: AskedPattern, file: PlainFile) -> 
     known = {} if isinstance(service.source, SparqlSource) else service.source.mapping.properties
     mapped = known.get(predicates[0])
     datatype = mapped.datatype if mapped else _XSD + whole_or_double(file)
-    key = _subjects_of(_template(bound, service), file)
+    key = _subjects_of(_template(bound.streams[0], service), file)
     return RecordMapping(key, {predicates[0]: Field("value", datatype)})
 
 
@@ -209,14 +228,10 @@ def _subjects_of(known: KeyTemplate | None, file: PlainFile) -> KeyTemplate:
     return KeyTemplate(template.prefix, "subject", template.suffix)
 
 
-def _template(bound: BoundQuery, service: Service | None) -> KeyTemplate | None:
+def _template(stream: Stream, service: Service) -> KeyTemplate | None:
     """Return the template that makes IRIs of plain ids: the service's, or else the stream's."""
-    mapping = bound.stream.mapping
-    if (
-        service is not None
-        and not isinstance(service.source, SparqlSource)
-        and service.source.mapping.key.prefix
-    ):
+    mapping = stream.mapping
+    if not isinstance(service.source, SparqlSource) and service.source.mapping.key.prefix:
         return service.source.mapping.key
     if isinstance(mapping, FieldMapping) and mapping.subject.prefix:
         return KeyTemplate(mapping.subject.prefix, "subject", mapping.subject.suffix)
@@ -233,20 +248,24 @@ def _history(bound: BoundQuery, asked: AskedPattern) -> RemoteHistory:
 # The stream ---------------------------------------------------------------------------------------
 
 
-def _records(folder: Path, bound: BoundQuery) -> tuple[pa.RecordBatch, dict[str, int]]:
-    """Return the good records in time order, and the number of odd rows by kind."""
+def good_records(
+    folder: Path, bound: BoundQuery | BoundWindowed, stream: Stream
+) -> tuple[pa.RecordBatch, dict[str, int]]:
+    """Return a stream's good records in time order, and the number of odd rows by kind.
+
+    A plain file is the query's stream, if it has one alone.
+    """
     plain, repeated = find_plain(folder, "stream"), 0
-    if plain is not None:
+    if plain is not None and len(bound.streams) == 1:
         file = read_plain(plain)
-        table, repeated = (
-            records_of(file, bound.stream.mapping, _used(bound), _template(bound, bound.service)),
-            file.repeated,
-        )
+        template = _template(stream, asked_patterns(bound)[0].service)
+        table = records_of(file, stream.mapping, _used(bound), template)
+        repeated = file.repeated
     else:
-        table = read_recorded(bound.stream)
+        table = read_recorded(stream)
     good = table.filter(pc.is_null(table.column(BAD)))
     if not len(good):
-        where = plain or bound.stream.options.get("path", bound.stream.connector)
+        where = plain or stream.options.get("path", stream.connector)
         raise UserError(f"{where} has no event that can be used")
     times = np.asarray(good.column(TIME).to_numpy())
     odd = {
@@ -260,8 +279,17 @@ def _records(folder: Path, bound: BoundQuery) -> tuple[pa.RecordBatch, dict[str,
     return good.take(order).combine_chunks().to_batches()[0], odd
 
 
-def _used(bound: BoundQuery) -> frozenset[str]:
-    predicates = (each.predicate for each in bound.plan.stream_pattern)
+def _used(bound: BoundQuery | BoundWindowed) -> frozenset[str]:
+    plan = bound.plan
+    windowed = plan.windowed if isinstance(plan, TopKPlan) else plan
+    names = {each.name for each in windowed.windows}
+    nodes = (
+        inner
+        for each in ast.walk(windowed.query)
+        if isinstance(each, ast.GraphPattern) and each.graph in names
+        for inner in ast.walk(each.group)
+    )
+    predicates = (each.predicate for each in nodes if isinstance(each, ast.TriplePattern))
     return frozenset(each.value for each in predicates if isinstance(each, ast.Iri))
 
 

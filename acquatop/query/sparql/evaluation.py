@@ -38,7 +38,7 @@ from acquatop.refresh.flow import order_of
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.remote_past import PAST_SEEN
 from acquatop.refresh.service_join import ReplicaJoin
-from acquatop.refresh.service_refresh import RefreshResult, ServiceRefresh
+from acquatop.refresh.service_refresh import RefreshResult, ServiceAnswers, ServiceRefresh
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
@@ -57,7 +57,7 @@ class SparqlEvaluation:
     An answer is due whenever a window closes. Each window then shows its content at its own last
     close; before its first close it shows nothing. Time is that of the slowest stream; a stream
     that has ended does not hold up others. ``maintainers`` are those of the plan's remotes, in its
-    order. NOW() is the ``instant`` of a close.
+    order; ``services`` answer in their place. NOW() is the ``instant`` of a close.
 
     An answer is *exact* if nothing was late and all keys that it needs were fetched in this
     evaluation, *certified* if some were fetched before, *approximate* if some never were or
@@ -78,6 +78,7 @@ class SparqlEvaluation:
         random: np.random.Generator | None = None,
         instant: Callable[[int], int] = int,
         open_engine: OpenEngine = LocalEngine,
+        services: ServiceAnswers | None = None,
         failures: int = DEFAULT_LIMITS.failures,
     ) -> None:
         self.name = bound.name
@@ -101,10 +102,14 @@ class SparqlEvaluation:
         except BaseException:
             store.close()  # its engine may run already
             raise
-        joins = _joins(
-            bound, maintainers, rankers, random or np.random.default_rng(0), _slide_of(bound)
-        )
-        self._services = ServiceRefresh([*joins], self._evaluator.keys, clock)
+        self._services: ServiceAnswers
+        if services is not None:
+            self._services = services
+        else:
+            joins = _joins(
+                bound, maintainers, rankers, random or np.random.default_rng(0), _slide_of(bound)
+            )
+            self._services = ServiceRefresh([*joins], self._evaluator.keys, clock)
         self._assembly = Assembly(
             bound.name,
             bound.plan.output,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from acquatop.app.cli import main
 from acquatop.errors import UserError
 from acquatop.lab.generate import KINDS, generate
+from acquatop.lab.replay.bench import Bench
 from acquatop.lab.replay.clairvoyant import Clairvoyant
 from acquatop.lab.replay.data import Recorded
-from acquatop.lab.replay.measure import Bench
 from acquatop.lab.replay.metrics import ndcg_at, precision_at, relevancies
 from acquatop.lab.replay.oracle import Oracle
 from acquatop.lab.replay.replay import Given

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acquatop.lab.replay.measure import Bench
+from acquatop.lab.replay.bench import Bench, RowBench
 from acquatop.lab.replay.oracle import Oracle
 from acquatop.lab.replay.replay import Replay
+from acquatop.lab.replay.row_trace import RowTrace, open_recorded
 from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.trace import Trace
 from tests.support.recordings import (
@@ -23,8 +24,10 @@ from tests.support.recordings import (
     REMOTE,
     STREAM,
     Row,
+    catalog,
     opened,
     query,
+    write,
 )
 
 USERS = st.sampled_from("abcde")
@@ -48,13 +51,15 @@ FORMS = (
         COUNTED.replace(" }} SERVICE", " HAVING(MIN(?count) > 0) }} SERVICE"),
         "SUM(?count)",
     ),
-    ("latest", {}, JOINED.replace("(?score) LIMIT", "(?score) STR(?user) LIMIT"), ""),
-    (
-        "latest",
-        {},
-        JOINED.replace("SELECT ?user ?mentions", "SELECT DISTINCT (STR(?user) AS ?name)"),
-        "",
-    ),
+)
+
+OF_ROWS = (
+    JOINED.replace("(?score) LIMIT", "(?score) STR(?user) LIMIT"),
+    JOINED.replace("(?score) LIMIT", "(?score) DESC(STR(?user)) LIMIT"),
+    JOINED.replace("SELECT ?user ?mentions", "SELECT DISTINCT (STR(?user) AS ?name)"),
+    JOINED.replace("SELECT ?user ?mentions", "SELECT DISTINCT ?followers"),
+    JOINED + " WITH TIES",
+    JOINED + " PER ?followers",
 )
 
 
@@ -99,6 +104,24 @@ def test_who_fetches_everything_is_always_right(
             **mapping,
         )
         compare(trace, Setting("WSJ-ASM", 0, 2, 0, 0))
+
+
+@pytest.mark.parametrize("text", OF_ROWS)
+@pytest.mark.parametrize("arrivals", ["latest", "all"])
+@given(events=EVENTS, values=VALUES, direction=st.sampled_from(["DESC", "ASC"]))
+@settings(max_examples=12)
+def test_who_fetches_everything_has_the_right_rows(
+    text: str, arrivals: str, events: list[Row], values: list[Row], direction: str
+) -> None:
+    asked = query(text, direction=direction)
+    remote = [*((0, user, 1) for user in "abcd"), *values]
+    with TemporaryDirectory() as name:
+        folder = write(Path(name), [*events, (45, "a", 1)], remote, catalog(arrivals=arrivals))
+        trace = open_recorded(folder, asked)
+        assert isinstance(trace, RowTrace)
+        for each in RowBench(trace).measured(Setting("WSJ-ASM", 0, 2, 0, 0)):
+            assert (each.precision, each.ndcg, each.stale) == (1, 1, 0)
+            assert each.status != "approximate"
 
 
 def test_budget_k_and_n_are_the_setting_s(tmp_path: Path) -> None:

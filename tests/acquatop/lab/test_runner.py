@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from acquatop.lab.replay.bench import Bench
 from acquatop.lab.replay.data import Generated, Recorded
 from acquatop.lab.replay.experiment import Experiment
-from acquatop.lab.replay.measure import Bench, Measured
+from acquatop.lab.replay.measure import Measured
 from acquatop.lab.replay.runner import PROGRESS, run
 from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.summary import ReplaySummary

@@ -10,6 +10,7 @@ import pytest
 
 from acquatop.errors import UserError
 from acquatop.lab.replay.oracle import Oracle
+from acquatop.lab.replay.row_trace import RowTrace, open_recorded
 from acquatop.lab.replay.trace import Trace, open_trace
 from tests.support.recordings import (
     BY_EVENT,
@@ -251,7 +252,7 @@ def test_ids_and_iris_are_not_mixed(tmp_path: Path) -> None:
         open_trace(write(tmp_path, STREAM, [(0, "ann", 1), (0, f"{USERS}bob", 1)], text), query())
 
 
-def test_only_top_k_joins_with_a_remote_are_replayed(tmp_path: Path) -> None:
+def test_only_queries_that_ask_a_remote_are_replayed(tmp_path: Path) -> None:
     folder = write(tmp_path, STREAM, REMOTE)
     alone = (
         query()
@@ -260,9 +261,11 @@ def test_only_top_k_joins_with_a_remote_are_replayed(tmp_path: Path) -> None:
         .replace("?followers", "")
     )
     with pytest.raises(UserError, match="asks no remote"):
-        open_trace(folder, alone)
-    with pytest.raises(UserError, match="is evaluated window by window"):
-        open_trace(folder, query().replace("SELECT ?user", "SELECT (UUID() AS ?id) ?user"))
+        open_recorded(folder, alone)
+    anew = query().replace("SELECT ?user", "SELECT (UUID() AS ?id) ?user")
+    assert isinstance(open_recorded(folder, anew), RowTrace)
+    with pytest.raises(ValueError, match="judged by their rows"):
+        open_trace(folder, anew)
 
 
 def test_what_was_before_the_recording_is_not_guessed(tmp_path: Path) -> None:

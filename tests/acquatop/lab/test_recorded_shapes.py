@@ -1,0 +1,74 @@
+"""Every shape of query that asks a remote is evaluated: right rows, and answers of any budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from acquatop.lab.replay.bench import RowBench, ScoreBench
+from acquatop.lab.replay.measure import Measured
+from acquatop.lab.replay.right_rows import right_rows
+from acquatop.lab.replay.row_trace import RowTrace, open_recorded, row_trace_of
+from acquatop.lab.replay.setting import Setting
+from acquatop.lab.replay.trace import Trace, catalog_in
+from acquatop.plan.bind import bind_query
+from acquatop.plan.bound import BoundCounted
+from tests.support.recorded_shapes import RecordedShape, asking
+from tests.support.shapes import QueryShape
+
+EVERYTHING = Setting("WSJ-ASM", 0, 3, 100, 1)
+LITTLE = Setting("ANY-IMP", 1, 3, 3, 1)
+SHAPES = pytest.mark.parametrize("shape", asking(), ids=lambda each: each.name)
+
+
+def by_rows(folder: Path, world: RecordedShape) -> RowTrace:
+    """Return a recording as those are opened whose answers are judged by their rows."""
+    catalog = catalog_in(folder)
+    bound = bind_query(world.query, catalog)
+    assert not isinstance(bound, BoundCounted)
+    return row_trace_of(folder, bound, catalog)
+
+
+def counted(rows: list[Mapping[str, object]]) -> Counter[frozenset[tuple[str, object]]]:
+    return Counter(frozenset(row.items()) for row in rows)
+
+
+@SHAPES
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_right_rows_are_those_of_sparql(tmp_path: Path, shape: QueryShape, seed: int) -> None:
+    world = RecordedShape(tmp_path, shape, seed)
+    rows = 0
+    for right in right_rows(by_rows(tmp_path, world)):
+        expected = world.right(right.closes_ms)
+        found: list[Mapping[str, object]] = [dict(each) for each in right.contents]  # type: ignore[call-overload]
+        assert counted(found) == counted([*expected])
+        assert len(set(right.names)) == len(right.names)
+        if expected and "score" in expected[0]:
+            assert [row["score"] for row in found] == [row["score"] for row in expected]
+        rows += len(found)
+    assert rows > 20
+
+
+@SHAPES
+@pytest.mark.parametrize("seed", [1, 2])
+def test_who_fetches_everything_is_right(tmp_path: Path, shape: QueryShape, seed: int) -> None:
+    world = RecordedShape(tmp_path, shape, seed)
+    trace = open_recorded(tmp_path, world.query)
+    bench = ScoreBench(trace) if isinstance(trace, Trace) else RowBench(trace)
+    for bench_ in (bench, RowBench(by_rows(tmp_path, world))):
+        measured = list(bench_.measured(EVERYTHING))
+        assert len(measured) > 8
+        for each in measured:
+            assert (each.ndcg, each.precision, each.stale) == (1, 1, 0)
+            assert each.status != "approximate" or "change:" in world.query
+        few = list(bench_.measured(LITTLE))
+        assert all(each.fetches <= 1 * (1 + world.query.count("SERVICE")) for each in few)
+        assert any(is_wrong(each) for each in few)
+        assert all(not is_wrong(each) for each in few if each.status == "exact")
+
+
+def is_wrong(measured: Measured) -> bool:
+    return measured.stale > 0 or measured.precision < 1 or measured.ndcg < 1
