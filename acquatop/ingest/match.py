@@ -136,7 +136,7 @@ class Matcher(RecordPattern):
     def _texts(self, variable: str, records: pa.RecordBatch) -> pa.Array:
         """Return a variable's values: texts as they are, IRIs in brackets."""
         if self.is_subject(variable):
-            return plain(records.column(SUBJECT))
+            return plain(subjects_of(records))
         return plain(self.values(variable, records))
 
     def __getstate__(self) -> dict[str, object]:

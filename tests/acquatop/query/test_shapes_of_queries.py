@@ -84,6 +84,28 @@ def computed(draw: st.DrawFn) -> ShapedQuery:
 ARRIVALS = st.sampled_from([None, None, "distinct", "latest"])
 
 
+@pytest.mark.parametrize("arrivals", ["all", "distinct", "latest"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "?post != <http://example.org/post/p3>",
+        "?post = <http://example.org/post/p3>",
+        'STRSTARTS(STR(?post), "http://example.org/post/p1")',
+        'STRENDS(STR(?post), "3")',
+    ],
+)
+def test_filters_on_the_subject(tmp_path: Path, condition: str, arrivals: str) -> None:
+    """Decoders write subjects only where they are needed, and filters need them."""
+    some = [{"t": 1 + at, "id": f"p{at}", "by": "a", "city": "Como", "n": at} for at in range(14)]
+    query = ShapedQuery(
+        "?post ?n", f"WINDOW :w {{ ?post :n ?n FILTER({condition}) }}", ("DESC(?n)",), k=20
+    )
+    judged = run(World(some, arrivals=arrivals), [query], tmp_path)
+    assert judged.problems == []
+    assert judged.incremental == [True]
+    assert set(judged.statuses) == {Status.EXACT}
+
+
 @THOROUGH
 @settings(max_examples=25)
 @given(st.data(), ARRIVALS)
