@@ -24,7 +24,7 @@ from rspql.passes.plan_windowed import plan_windowed
 from rspql.passes.recognise_topk import Ranking, recognise_topk
 from rspql.passes.split_sources import split_sources
 from rspql.passes.stream_past import with_stream_past
-from rspql.plan import PastValue, Plan, TopKPlan
+from rspql.plan import PastValue, Plan, TopKPlan, WindowedPlan
 from rspql.scoring import DEFAULT_FUNCTIONS, Direction, FunctionRegistry, Interval
 
 
@@ -109,7 +109,7 @@ def analyse(
                     *alike, ranking, output, functions, calls=calls, is_numeric=True
                 )
                 form = normal.form if isinstance(normal.form, ast.Construct | ast.Ask) else None
-                plan = replace(plan, in_digits=in_digits, form=form)
+                plan = _of_form(plan, in_digits, form)
             except NotIncremental as refusal:
                 reason = refusal.reason
             if ranking.expression is not None and not any(each.is_error for each in found):
@@ -156,6 +156,14 @@ def compile_query(
     if analysis.plan is None:
         raise QueryError([each for each in analysis.diagnostics if each.is_error], text, file)
     return analysis.plan
+
+
+def _of_form(
+    plan: TopKPlan, in_digits: WindowedPlan, form: ast.Construct | ast.Ask | None
+) -> TopKPlan:
+    """Return a plan, and that by a term, with what an answer makes of the rows."""
+    by_term = plan.by_term and replace(plan.by_term, in_digits=in_digits, form=form)
+    return replace(plan, in_digits=in_digits, form=form, by_term=by_term)
 
 
 def _makes_something_of_rows(query: ast.Query) -> bool:

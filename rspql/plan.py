@@ -146,7 +146,9 @@ class Score:
     pattern or, if the plan aggregates, its columns. With a ``condition``, only solutions for which
     it holds count. ``ranges`` are the ranges of variables known from the query's filters.
     ``datatypes`` are those of stream variables, as far as a catalog says them. If it
-    ``orders_terms``, infinite scores stand for terms that are no numbers.
+    ``orders_terms``, infinite scores stand for terms that are no numbers. If it is ``only_place``,
+    it is no number at all, but the place of a term in SPARQL's order: of the ``term``, if that is
+    known on arrival, as the stream variable :data:`PLACE`; else it is the same for all solutions.
     """
 
     expression: Expression
@@ -159,6 +161,12 @@ class Score:
     functions: FunctionRegistry = field(default=DEFAULT_FUNCTIONS, compare=False, repr=False)
     datatypes: Mapping[str, str] = field(default_factory=dict, hash=False)
     orders_terms: bool = False
+    only_place: bool = False
+    term: Expression | None = None
+
+
+PLACE = "place in order"
+"""Variable with the place of a score's term."""
 
 
 @dataclass(frozen=True)
@@ -315,12 +323,14 @@ class Finish:
     Of solutions with equal scores those come first that the ``keys`` put first; equal ones follow
     the usual order. With ``is_distinct``, rows that are equal in what is selected are one. The best
     k are those of each of the values of ``per``; ``with_ties``, so are all that tie with the last.
+    Solutions for which ``holds`` does not hold are no results.
     """
 
     keys: tuple[OrderCondition, ...] = ()
     is_distinct: bool = False
     per: tuple[str, ...] = ()
     with_ties: bool = False
+    holds: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -376,7 +386,8 @@ class TopKPlan:
     one. With a ``roll_up`` the rows of the ``aggregate`` are added up, once joined, and the score
     is of what they add up to. A ``form`` is what an answer makes of the rows. If several windows
     are joined, each has one of the ``parts``; then the ``window`` is the first of theirs, and
-    filters and aggregates are the parts'.
+    filters and aggregates are the parts'. If the score need not be a number on the stream,
+    ``by_term`` is the plan for terms of any kind.
     """
 
     name: str | None
@@ -402,6 +413,7 @@ class TopKPlan:
     parts: tuple[WindowPart, ...] = ()
     is_linked: bool = False
     roll_up: RollUp | None = None
+    by_term: TopKPlan | None = field(default=None, repr=False)
 
 
 Plan = TopKPlan | WindowedPlan

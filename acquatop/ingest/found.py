@@ -155,6 +155,10 @@ class Found:
         return pc.if_else(pc.equal(terms, ""), None, terms)
 
     def _numbers(self, variable: str) -> FloatArray:
+        derived = self._matcher.derived.get(variable)
+        if derived is not None:
+            numbers = derived.numbers(len(self), self._values, self.terms)
+            return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
         if self._matcher.is_subject(variable):
             return np.full(len(self), np.nan)
         numbers = numbers_of(self._matcher.values(variable, self._records))

@@ -220,7 +220,7 @@ class Matcher(RecordPattern):
         names = [
             self._column(self._triple(name))
             for name in (*self._variables, *numbers)
-            if not self.is_subject(name)
+            if name not in self.derived and not self.is_subject(name)
         ]
         return tuple(dict.fromkeys((TIME, SUBJECT, *names)))
 

@@ -8,13 +8,14 @@ from functools import cached_property
 import pyarrow as pa
 
 from acquatop.ingest.derived import Derived, NumberKind, derived_of
+from acquatop.ingest.derived_place import DerivedPlace
 from connectors.contract import RecordDecoder
 from connectors.lexical import INTEGERS
 from connectors.mapping import DATATYPES, XSD_DOUBLE, Property, TermProperty
 from connectors.objects import named
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
-from rspql.plan import AggregateColumn, Aggregation, Score, TopKPlan, gap_of
+from rspql.plan import PLACE, AggregateColumn, Aggregation, Score, TopKPlan, gap_of
 from rspql.printer import expression_text
 from rspql.scoring import check_condition, variables_in
 from rspql.term_conditions import term_condition
@@ -42,7 +43,10 @@ class RecordPattern:
         self._numbers = plan.aggregate.numbers if plan.aggregate else plan.score.stream_variables
         self._pattern = plan.stream_pattern
         # Values that are only compared may be text; values in arithmetic must be numbers.
-        self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
+        is_variable = isinstance(plan.score.expression, ast.Variable)
+        self._orders_by_term = is_variable or plan.by_term is not None
+        self.term = plan.score.term if plan.aggregate is None else None
+        """Term by whose place solutions are ranked, if they are."""
         self._scored = frozenset(variables_in(plan.score.expression))
         self._conditions = plan.stream_filters
         self._functions = plan.score.functions
@@ -104,6 +108,8 @@ class RecordPattern:
             )
             for one in each
         }
+        if self.term is not None:
+            made[PLACE] = DerivedPlace.of(self.term, self._functions)
         return {name: one for name, one in made.items() if one is not None}
 
     def _numeric_datatypes(self, expression: ast.Expression) -> dict[str, str | None]:
@@ -150,7 +156,7 @@ class RecordPattern:
 
     def _check_score(self, found: list[Diagnostic]) -> None:
         for name in self._numbers:
-            if not found and not self._is_counted(name):
+            if not found and name != PLACE and not self._is_counted(name):
                 is_scored = name in self._scored
                 can_be_meant = self._orders_by_term or self._may_be_number(name)
                 message = self._not_counted("the score" if is_scored else "a filter", name)
@@ -227,7 +233,10 @@ class RecordPattern:
     def score_datatypes(self, score: Score) -> dict[str, str]:
         """Return the datatypes of a score's stream variables, as far as they are known."""
         if self._aggregate is None:
-            found = {name: self._counted_datatype(name) for name in score.stream_variables}
+            found = {
+                name: XSD_DOUBLE if name == PLACE else self._counted_datatype(name)
+                for name in score.stream_variables
+            }
         else:
             columns = {each.variable: each for each in self._aggregate.columns}
             found = {
@@ -291,7 +300,8 @@ class RecordPattern:
         is_distinct = self._aggregate is not None and self._aggregate.is_distinct
         more = self.keys[1:], self.identity() if is_distinct else None
         derived = self._aggregate.derived if self._aggregate else ()
-        extra = (*(more if any(more) else ()), *((derived,) if derived else ()))
+        term = () if self.term is None else (self.term,)
+        extra = (*(more if any(more) else ()), *((derived,) if derived else ()), *term)
         return repr((self._mapping, *parts, *extra))
 
     def identity(self) -> tuple[str, ...]:

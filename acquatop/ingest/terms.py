@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from decimal import Decimal
 
@@ -11,7 +12,7 @@ from rdflib import BNode, Literal, URIRef
 from rdflib.term import Identifier
 
 from connectors.escapes import unescaped
-from replica.terms import blank_label, literal_text
+from replica.terms import blank_label, literal_text, number_of
 from rspql import ast
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
@@ -111,6 +112,18 @@ def datatype_of(text: str) -> str | None:
     """
     match = _LITERAL.fullmatch(text) if text.startswith('"') else None
     return match[3] if match else None
+
+
+def number_of_term(term: Identifier | None) -> float | None:
+    """Return a number as a double; None for other terms.
+
+    >>> number_of_term(Literal("0.50", datatype=URIRef(_XSD + "decimal"))), number_of_term(None)
+    (0.5, None)
+    """
+    if not isinstance(term, Literal):
+        return None
+    number = number_of(from_rdflib(term))
+    return None if math.isnan(number) else number
 
 
 def score_literal(score: float, datatype: str | None = None) -> Literal:

@@ -80,6 +80,10 @@ def _bind(
             bound = _bind_topk(plan, catalog, text, file, name)
             if isinstance(bound, BoundQuery):
                 return bound
+            if plan.by_term is not None:
+                by_term = _bind_topk(plan.by_term, catalog, text, file, name)
+                if isinstance(by_term, BoundQuery):
+                    return by_term
             windowed = plan.in_digits if _has_numbers(plan, catalog) else plan.windowed
             return replace(
                 bind_windowed(windowed, catalog, text=text, file=file, name=name), reason=bound

@@ -11,6 +11,7 @@ from rspql import ast
 from rspql.compiler import Analysis, analyse
 from rspql.diagnostics import QueryError
 from rspql.parser import parse
+from rspql.plan import TopKPlan
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def check_query(
     analysis = replace(analysis, diagnostics=analysis.diagnostics + bound.warnings)
     if bound.reason is not None:
         return replace(analysis, plan=bound.plan, reason=bound.reason)
+    if isinstance(bound.plan, TopKPlan) and bound.plan.score.only_place:
+        return replace(analysis, plan=bound.plan)
     return analysis
 
 

@@ -11,7 +11,7 @@ from acquatop.answer.answer import Answer, Counts, Row, Shown
 from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse
 from acquatop.answer.certificate import Certificate
 from acquatop.answer.render import Bindings
-from acquatop.ingest.terms import to_rdflib
+from acquatop.ingest.terms import number_of_term, to_rdflib
 from acquatop.plan.bound import BoundQuery
 from acquatop.query.exactness import Exactness
 from acquatop.query.finishing import Finished, Finishing, Unlimited
@@ -107,10 +107,14 @@ class Member(Generic[OperatorT]):
         is_fixed = not self._rendering.depend_on_time
         self._shown = shown if shown is not None and is_fixed else Forgetful()
         self._exactness = Exactness(bound.plan.score, self._facts.values)
+        score = bound.plan.score
+        self._score_variable = (
+            bound.plan.windowed.score_variable if score.only_place else score.variable
+        )
         self._assembly = Assembly(
             bound.name,
             bound.plan.output,
-            score_variable=bound.plan.score.variable,
+            score_variable=self._score_variable,
             clock=clock,
             wall_clock=wall_clock,
         )
@@ -166,9 +170,9 @@ class Member(Generic[OperatorT]):
         """Return a certificate with a score as its bound, in place of a merit."""
         if certificate.bound is None:
             return certificate
-        return Certificate(
-            certificate.status, certificate.reason, self._rendering.score_of(certificate.bound)
-        )
+        # Anything could be better than terms whose places tie.
+        bound = math.inf if self.bound.plan.score.only_place else certificate.bound
+        return Certificate(certificate.status, certificate.reason, self._rendering.score_of(bound))
 
     def _finished(self, window: int, at_ms: int) -> Finished | None:
         """Return a window's results if the best by the score are not yet these."""
@@ -191,14 +195,17 @@ class Member(Generic[OperatorT]):
         """
         top, offset = finished.top, finished.offset
         keys = top.rows.keys[offset:].tolist()
-        scores = map(self._shown_score, top.merits[offset:].tolist())
+        scores = map(self._shown_score, top.merits[offset:].tolist(), finished.bindings)
         columns = zip(keys, scores, finished.bindings, self._facts.ages(keys), strict=True)
         for rank, (key, score, shown, age) in enumerate(columns, start=1):
             yield Row(rank, shown, score, self._facts.was_refreshed(key, fetched), age)
 
-    def _shown_score(self, merit: float) -> float | None:
+    def _shown_score(self, merit: float, shown: Bindings) -> float | None:
         """Return the score of a merit; None if it stands for a term that is no number."""
-        if self.bound.plan.score.orders_terms and math.isinf(merit):
+        score = self.bound.plan.score
+        if score.only_place:
+            return number_of_term(shown.get(self._score_variable or ""))
+        if score.orders_terms and math.isinf(merit):
             return None
         return self._rendering.score_of(merit)
 

@@ -126,7 +126,8 @@ class _Computed:
         finish = plan.finish or Finish()
         keys = finish.keys
         made = {each.variable.name for each in plan.computed}
-        expressions = [*(each.expression for each in plan.computed), *keys]
+        holds = [] if finish.holds is None else [ast.Filter(finish.holds)]
+        expressions = [*(each.expression for each in plan.computed), *keys, *holds]
         used = {name: None for each in expressions for name in used_in(each)}
         self._names = [name for name in used if name not in made]
         names = (f"row{number}" for number in itertools.count())
@@ -136,7 +137,7 @@ class _Computed:
         shown = [ast.Variable(name) for name in needed if name in made]
         query = ast.Query(
             ast.Select((ast.Variable(row), *shown)),
-            ast.Group((_SOLUTIONS, *plan.computed)),
+            ast.Group((_SOLUTIONS, *plan.computed, *holds)),
             order=(
                 ast.OrderCondition(ast.Variable(rank)),
                 *keys,

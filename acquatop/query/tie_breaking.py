@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from acquatop.ingest.terms import to_ast
-from acquatop.topk.contract import IntArray
+from acquatop.topk.contract import FloatArray, IntArray
 from rspql.ast import XSD, Literal
 
 _INTEGER = f'"^^<{XSD}integer>'
@@ -34,6 +34,20 @@ def within_first(texts: Sequence[str], count: int, *, descending: bool) -> IntAr
     if descending:
         return np.array([at for at, value in enumerate(values) if value >= last])  # type: ignore[operator]
     return np.array([at for at, value in enumerate(values) if value <= last])  # type: ignore[operator]
+
+
+def ranks_of(texts: Sequence[str], *, descending: bool) -> FloatArray | None:
+    """Return a number for each term, greater for those that come first; None as above.
+
+    >>> ranks_of(["<urn:c>", "<urn:a>", "<urn:a/b>", "<urn:a>"], descending=False).tolist()
+    [0.0, 2.0, 1.0, 2.0]
+    """
+    values = _comparable(texts)
+    if values is None:
+        return None
+    ordered = sorted(set(values), reverse=not descending)
+    rank = {value: float(at) for at, value in enumerate(ordered)}
+    return np.array([rank[value] for value in values])
 
 
 def _comparable(texts: Sequence[str]) -> list[Comparable] | None:

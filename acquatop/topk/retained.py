@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,10 @@ from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpa
 _KIND, _VERSION = "retained", 1
 _BEFORE_ALL = -(2**63)
 _SLACK = 1024
+
+
+ColumnOf = Callable[[int], AnyArray]
+"""Function that returns one of the carried columns of some rows."""
 
 
 class Retained:
@@ -99,15 +103,24 @@ class Retained:
             self._slots.pop(identity, None)
         self._lasts[slots] = _BEFORE_ALL
 
-    def thin_out(self, count: int, columns: Sequence[int]) -> None:
+    def thin_out(
+        self,
+        count: int,
+        columns: Sequence[int],
+        ties: Callable[[ColumnOf], FloatArray | None] | None = None,
+    ) -> None:
         """Drop the rows that can neither be nor tie with one of the best ``count`` of their group.
 
-        Rows with the same in some carried ``columns`` are a group. Only for merits that never
+        Rows with the same in some carried ``columns`` are a group. Of equal merits, those come
+        first that have the greatest ``ties``, if these are given. Only for merits that never
         change, of arrivals that replace none but their equals. O(n log n).
         """
         at = np.flatnonzero(self._lasts >= max(self._current, _BEFORE_ALL + 1))
         groups = groups_of([self._pool.carried(each, at) for each in columns], len(at))
-        can = can_be_best(groups, self._merits[at], self._lasts[at], count)
+        merits = self._merits[at]
+        order = None if ties is None else ties(lambda each: self._pool.carried(each, at))
+        merits = merits if order is None else _together(merits, order)
+        can = can_be_best(groups, merits, self._lasts[at], count)
         if not can.all():
             self._kill(at[~can])
             self._compact()
@@ -264,3 +277,18 @@ class Retained:
             if "held" in state.tables:
                 columns = state.tables["held"]
                 self._append(rows_of(columns), columns["merits"], columns["lasts"])
+
+
+def _together(merits: FloatArray, ties: FloatArray) -> FloatArray:
+    """Return numbers in the order of merits, and of equal merits in that of ``ties``.
+
+    >>> _together(np.array([2.0, 1.0, 2.0, 2.0]), np.array([1.0, 9.0, 3.0, 1.0])).tolist()
+    [1.0, 0.0, 2.0, 1.0]
+    """
+    order = np.lexsort((ties, merits))
+    begins = np.zeros(len(order), dtype=np.bool_)
+    for each in (merits[order], ties[order]):
+        begins[1:] |= each[1:] != each[:-1]
+    found = np.empty(len(order))
+    found[order] = np.cumsum(begins)
+    return found

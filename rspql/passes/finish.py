@@ -32,7 +32,15 @@ def finish(
         selected(query), part, remote, roll_up
     )
     cut = query.cut or ast.LimitScope()
-    made = Finish(keys, is_distinct, tuple(each.name for each in cut.per), cut.with_ties)
+    is_of_groups = part.aggregate is not None or roll_up is not None
+    holds = None if is_of_groups else ranking.holds
+    made = Finish(
+        keys,
+        is_distinct,
+        tuple(each.name for each in cut.per),
+        cut.with_ties,
+        None if holds is None else evaluable(holds, functions),
+    )
     return None if made == Finish() else made
 
 

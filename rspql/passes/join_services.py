@@ -78,7 +78,11 @@ def join_services(
     for each in query.where.elements:
         if each not in windows:
             splitter.take(each)
-    expression, pulled = _without_terms(ranking.expression, query, is_numeric)
+    expression, pulled = (
+        (ranking.expression, [])
+        if ranking.only_place
+        else _without_terms(ranking.expression, query, is_numeric)
+    )
     inside = ast.Group((*splitter.inside, *pulled))
     _check_inside(inside, query, functions)
     inputs = tuple(name for name in stream if name in used_in(inside))
@@ -118,7 +122,7 @@ def _in_order_of_terms(ranking: Ranking, stream: Names) -> Ranking:
     these, and among other literals, the term is a further key.
     """
     term = ranking.expression
-    if not isinstance(term, ast.Variable) or term.name in stream:
+    if ranking.only_place or not isinstance(term, ast.Variable) or term.name in stream:
         return ranking
     score = _choice("isnumeric", term, term, _choice("isliteral", term, _GREATEST, _LEAST))
     key = ast.OrderCondition(term, ranking.descending, span=term.span)

@@ -14,6 +14,7 @@ from rspql.passes.join_services import JOINED, JoinedServices, join_services
 from rspql.passes.join_windows import JoinedParts, push_to_parts, read_windows, window_parts
 from rspql.passes.not_incremental import JoinsMore, NotIncremental
 from rspql.passes.numbers_alone import check_arithmetic, check_conditions, check_remote_values
+from rspql.passes.order_by_term import by_term, with_place
 from rspql.passes.plan_windowed import VOLATILE, expander
 from rspql.passes.planned_score import check_numeric, planned_score
 from rspql.passes.push_filters import PushedFilters, push_filters
@@ -40,14 +41,56 @@ def plan_incremental(
 ) -> TopKPlan:
     """Return the plan of a normalised top-k query: WINDOW, ⋈ SERVICE if any, EXTEND, ORDER, LIMIT.
 
-    Raises :class:`NotIncremental` with the first reason why the query does not have that form.
-    Appends mistakes in the score to ``found``.
+    If the first key of ORDER BY need not be a number, it has a plan :attr:`~TopKPlan.by_term`, too,
+    or is that. Raises :class:`NotIncremental` with the first reason why the query does not have
+    that form. Appends mistakes in the score to ``found``.
     """
     mistakes: list[Diagnostic] = []
+    try:
+        plan = _ranked(query, sources, ranking, windowed, functions, mistakes)
+    except NotIncremental as refusal:
+        try:
+            return _ranked_by_term(query, sources, ranking, windowed, functions)
+        except NotIncremental:
+            raise refusal from None
+    found += mistakes
+    try:
+        return replace(plan, by_term=_ranked_by_term(query, sources, ranking, windowed, functions))
+    except NotIncremental:
+        return plan
+
+
+def _ranked_by_term(
+    query: ast.Query,
+    sources: Sources,
+    ranking: Ranking,
+    windowed: WindowedPlan,
+    functions: FunctionRegistry,
+) -> TopKPlan:
+    """Return the plan that ranks by the first key of ORDER BY as a term."""
+    mistakes: list[Diagnostic] = []
+    plan = _ranked(query, sources, by_term(query, ranking), windowed, functions, mistakes)
+    if mistakes:
+        raise NotIncremental(mistakes[0].message, query.order[0])
+    return plan
+
+
+def _ranked(
+    query: ast.Query,
+    sources: Sources,
+    ranking: Ranking,
+    windowed: WindowedPlan,
+    functions: FunctionRegistry,
+    mistakes: list[Diagnostic],
+) -> TopKPlan:
+    """Return the plan of a query with its ranking; appends mistakes in the score."""
     roll_up: RollUp | None = None
     if groups_the_join(query):
         groups = rolled_up(query)
-        query, ranking, roll_up = groups.query, groups.ranking, groups.roll_up
+        roll_up = groups.roll_up
+        is_by_term = ranking.only_place
+        query, ranking = groups.query, groups.ranking
+        ranking = by_term(query, ranking) if is_by_term else ranking
     try:
         _check_past(sources)
         plan = _with_one_service(
@@ -70,7 +113,6 @@ def plan_incremental(
             )
         except NotIncremental as other:
             raise (other if refusal.joins_more else refusal) from None
-    found += mistakes
     return plan
 
 
@@ -148,6 +190,8 @@ def _with_one_service(
     _check_clauses(query, ranking)
     elements, service, filters = _parts(query)
     part = read_windows(elements)
+    if ranking.only_place:
+        ranking = with_place(ranking, part, functions)
     for element, each in zip(elements, map(read_stream, elements), strict=True):
         if each.group is not None and ranking.expression is not None:
             ranking = replace(ranking, expression=with_binds(ranking.expression, each.group))

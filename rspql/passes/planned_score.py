@@ -9,7 +9,7 @@ from rspql.passes.numbers_alone import check_arithmetic, check_conditions, check
 from rspql.passes.push_filters import PushedFilters
 from rspql.passes.read_stream import StreamPart
 from rspql.passes.recognise_topk import Ranking
-from rspql.plan import Aggregation, Score
+from rspql.plan import PLACE, Aggregation, Score
 from rspql.scope import Names
 from rspql.scoring import (
     EVERYTHING,
@@ -32,6 +32,8 @@ def planned_score(
 ) -> Score:
     """Return the score of a ranking under the filters on both sides; appends its mistakes."""
     expression, stream = ranking.expression, part.bound
+    if ranking.term is not None:
+        stream = {**stream, PLACE: None}
     if expression is None:
         raise NotIncremental("the score is too large with all names written out", None)
     if isinstance(expression, ast.Variable) and expression.name not in stream:
@@ -69,6 +71,8 @@ def planned_score(
         ranges=_ranges(pushed, part.aggregate),
         functions=functions,
         orders_terms=ranking.orders_terms,
+        only_place=ranking.only_place,
+        term=ranking.term,
     )
 
 

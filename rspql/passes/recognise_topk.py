@@ -18,7 +18,8 @@ class Ranking:
     ``variable`` is the variable that ORDER BY names, None if it is another expression.
     ``expression`` is the score with every variable computed by the query replaced by its
     expression; None if that is too large. If it ``orders_terms``, infinite scores stand for terms
-    that are no numbers.
+    that are no numbers. If it is ``only_place``, the score is the place of a ``term``,
+    and rows count for which ``holds`` holds.
     """
 
     expression: ast.Expression | None
@@ -28,6 +29,9 @@ class Ranking:
     offset: int
     more_keys: tuple[ast.OrderCondition, ...]
     orders_terms: bool = False
+    only_place: bool = False
+    term: ast.Expression | None = None
+    holds: ast.Expression | None = None
 
 
 def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagnostic:

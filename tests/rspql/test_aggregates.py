@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rspql.compiler import analyse
-from rspql.plan import AggregateColumn, Aggregation, RollUp, WindowedPlan
+from rspql.plan import AggregateColumn, Aggregation, RollUp, TopKPlan, WindowedPlan
 from rspql.printer import expression_text, inside_text
 from rspql.scoring import Interval
 from tests.support.rspql.grouped import PATTERN, grouped
@@ -245,7 +245,6 @@ REFUSED = {
     "?u, which it groups by, is no part of a score": aggregated(
         WITHIN, order="ORDER BY DESC(?n + ?f + ?u)"
     ),
-    "?u, which it groups by, is no part": aggregated(WITHIN, order="ORDER BY ?u"),
     "?u, which it groups by, is no part of a score or of a filter": aggregated(
         WITHIN, more="FILTER(?n > ?u)"
     ),
@@ -258,7 +257,6 @@ REFUSED = {
     "the WINDOW and SERVICE patterns share no": query(
         f"{WITHIN} SERVICE :p {{ ?y :f ?f }}", select="*", order="ORDER BY ?n"
     ),
-    "> does not give a number": aggregated(WITHIN, order="ORDER BY DESC(?n > ?f)"),
     "UUID is another with each evaluation": aggregated(WITHIN, select="?u (UUID() AS ?twice)"),
     "the remote's value need not be a number": aggregated(WITHIN, more="FILTER(?n != ?f)"),
 }
@@ -292,8 +290,22 @@ REFUSED_BY_ITSELF = {
         where=f"WINDOW :w {{ {PATTERN} }} BIND(5 AS ?x)"
     ),
     "VALUES stands behind the query": grouped() + " VALUES ?u { 1 }",
-    "STR is not computed on numbers alone": grouped("?u (STR(COUNT(*)) AS ?n)"),
+    "STRLEN is not computed on numbers alone": grouped("?u (STRLEN(STR(COUNT(*))) + 1 AS ?n)"),
 }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        aggregated(WITHIN, order="ORDER BY ?u"),
+        aggregated(WITHIN, order="ORDER BY DESC(?n > ?f)"),
+        grouped("?u (STR(COUNT(*)) AS ?n)"),
+    ],
+)
+def test_groups_are_ordered_by_terms_at_the_close(text: str) -> None:
+    plan = analyse(text).plan
+    assert isinstance(plan, TopKPlan)
+    assert (plan.score.only_place, plan.score.stream_variables) == (True, ())
 
 
 @pytest.mark.parametrize(("reason", "text"), REFUSED_BY_ITSELF.items())

@@ -9,7 +9,7 @@ import pytest
 
 from rspql import ast
 from rspql.compiler import analyse, compile_query
-from rspql.plan import Finish, TopKPlan, WindowedPlan
+from rspql.plan import PLACE, Finish, TopKPlan, WindowedPlan
 from rspql.printer import expression_text, inside_text, query_text
 from rspql.scoring import DEFAULT_FUNCTIONS, Direction, Interval, scoring_function
 from tests.support.rspql.plans import SERVICE, WINDOW, alone, query, topk
@@ -415,13 +415,38 @@ NOT_INCREMENTAL_ALONE = {
     ),
     "nothing binds ?zz, which a filter needs": alone(f"{WINDOW} FILTER(!BOUND(?zz))"),
     "a filter is decided at the window's close": alone(f"{WINDOW} FILTER(?m > RAND())"),
-    "STRLEN is not computed on numbers alone": alone(select="?u (STRLEN(?m) AS ?score)"),
-    "> does not give a number": alone(select="?u (?m > 3 AS ?score)"),
-    "<urn:a> is not a number": alone(select="?u (IF(?m > 3, :a, :b) AS ?score)"),
+    "STRLEN is not computed on numbers alone": alone(select="?u (STRLEN(?m) + 1 AS ?score)"),
     "nothing beside the WINDOW shares a variable with it": alone(
         f"{WINDOW} ?x :y ?z", windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"
     ),
 }
+
+
+@pytest.mark.parametrize(
+    "score",
+    ["STRLEN(?m)", "?m > 3", "IF(?m > 3, :a, :b)", "LCASE(STR(?u))", "COALESCE(?m, 'none')"],
+)
+def test_terms_of_the_stream_are_ranked_by_their_places(score: str) -> None:
+    plan = analyse(alone(select=f"?u ({score} AS ?score)")).plan
+    assert isinstance(plan, TopKPlan)
+    assert (plan.score.only_place, plan.score.stream_variables) == (True, (PLACE,))
+    assert plan.finish is not None
+    assert [each.expression for each in plan.finish.keys] == [ast.Variable("score")]
+
+
+def test_terms_that_need_a_remote_are_ordered_at_the_close() -> None:
+    analysis = analyse(query(f"{WINDOW} {SERVICE}", select="?u (CONCAT(?f, STR(?u)) AS ?score)"))
+    plan = analysis.plan
+    assert isinstance(plan, TopKPlan)
+    assert (plan.score.only_place, plan.score.term, plan.score.stream_variables) == (True, None, ())
+
+
+def test_a_variable_of_the_stream_is_a_number_or_a_term() -> None:
+    plan = analyse(alone(select="?u ?m", order="ORDER BY ?m")).plan
+    assert isinstance(plan, TopKPlan)
+    assert plan.by_term is not None
+    assert (plan.score.only_place, plan.by_term.score.only_place) == (False, True)
+    assert plan.by_term.in_digits == plan.in_digits
 
 
 @pytest.mark.parametrize(("reason", "text"), NOT_INCREMENTAL_ALONE.items())

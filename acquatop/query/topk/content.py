@@ -112,7 +112,8 @@ class CandidateContent:
             content=self._sample.content,
         )
         if isinstance(ranking, RetainedTopKN) and bound.drops_outlived:
-            ranking.drop_outlived(bound.plan.finish.per if bound.plan.finish else ())
+            assert bound.plan.finish is not None, "what is retained is finished"
+            ranking.drop_outlived(bound.plan.finish.per, bound.plan.finish.keys)
         self._rankings[bound.name], self._members[bound.name] = ranking, bound
         return ranking
 

@@ -9,11 +9,13 @@ import pyarrow as pa
 
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneSummary
+from acquatop.query.tie_breaking import ranks_of
 from acquatop.query.topk.ranking import TopKN
 from acquatop.topk.contract import FloatArray, Rows, Top
-from acquatop.topk.retained import Retained
+from acquatop.topk.retained import ColumnOf, Retained
+from rspql import ast
 
-_THINNED_FROM = 4_096
+THINNED_FROM = 4_096
 """Number of solutions from which on those that can be no result are dropped."""
 
 
@@ -29,11 +31,21 @@ class RetainedTopKN(TopKN[Retained]):
     _room: int | None = None
     """Number of solutions at which to thin them out; None if none may be dropped."""
     _grouped_by: tuple[int, ...] = ()
+    _tied_by: int | None = None
+    """Column of the terms that order equal scores; None if that is not known of terms alone."""
+    _is_descending = False
 
-    def drop_outlived(self, per: Sequence[str]) -> None:
-        """Drop solutions that can be no results, in groups by some variables of the stream."""
-        self._room = _THINNED_FROM
+    def drop_outlived(self, per: Sequence[str], keys: Sequence[ast.OrderCondition] = ()) -> None:
+        """Drop solutions that can be no results, in groups by some variables of the stream.
+
+        Of equal scores, those are results that the first of ``keys`` puts first.
+        """
+        self._room = THINNED_FROM
         self._grouped_by = tuple(map(self._terms.index, per))
+        key = keys[0] if keys else None
+        if key and isinstance(key.expression, ast.Variable) and key.expression.name in self._terms:
+            self._tied_by = self._terms.index(key.expression.name)
+            self._is_descending = key.descending
 
     def _new_list(self, n: int) -> Retained:
         return Retained(self.k, self.scoring, distinct=self._distinct)
@@ -78,8 +90,13 @@ class RetainedTopKN(TopKN[Retained]):
         arrivals = self._rows(solutions, parts, np.arange(len(solutions)))
         self._take(arrivals, self.list.add(pane.first, pane.last, arrivals))
         if self._room is not None and len(self.list) >= self._room:
-            self.list.thin_out(self.k, self._grouped_by)
-            self._room = max(_THINNED_FROM, 2 * len(self.list))
+            self.list.thin_out(self.k, self._grouped_by, self._ties)
+            self._room = max(THINNED_FROM, 2 * len(self.list))
+
+    def _ties(self, column_of: ColumnOf) -> FloatArray | None:
+        if self._tied_by is None:
+            return None
+        return ranks_of(column_of(self._tied_by).tolist(), descending=self._is_descending)
 
     def _note_pruned(self, first: int, last: int, summary: PaneSummary) -> None:
         raise AssertionError("nothing is reduced before it comes here")

@@ -175,6 +175,35 @@ def test_patterns_about_one_subject_are_answered_as_records_come(
     assert_right(world, bound, seed, restarts=restarts)
 
 
+OF_TERMS = (
+    ("?e :text ?t", "?t"),
+    ("?e :text ?t ; :by ?u", "LCASE(?t)"),
+    ("?e :link ?l ; :text ?t", "?l"),
+    ("{ ?e :by ?u } UNION { ?e :to ?u }", "?u"),
+    ("?e ?p ?u FILTER(ISIRI(?u))", "?u"),
+    ("?e :text ?t ; :n ?n", "IF(?n > 1, ?t, ?e)"),
+    ("?e :d ?d ; :n ?n", "STR(?d)"),
+)
+
+
+@settings(max_examples=60)
+@given(
+    worlds,
+    st.sampled_from(OF_TERMS),
+    st.sampled_from(["all", "all", "latest", "distinct"]),
+    st.integers(0, 2**32),
+    st.booleans(),
+)
+def test_terms_of_any_kind_order_solutions_also_after_a_restart(
+    world: World, ordered: tuple[str, str], arrivals: str, seed: int, restarts: bool
+) -> None:
+    pattern, score = ordered
+    world = replace(world, pattern=pattern, score=score, arrivals=arrivals)
+    bound = world.bind()
+    assert isinstance(bound, BoundQuery), bound.reason
+    assert_right(world, bound, seed, restarts=restarts)
+
+
 GENERAL_AGGREGATES = (
     "{ SELECT ?u (SUM(?n) AS ?s) "
     "WHERE { { ?e :by ?u } UNION { ?e :to ?u } ?e :n ?n } GROUP BY ?u }",
@@ -234,7 +263,7 @@ DOUBLED = " ".join(f"BIND(?x{at} + ?x{at} AS ?x{at + 1})" for at in range(40))
     ],
 )
 def test_it_is_said_why_a_pattern_needs_whole_windows(pattern: str, said: str) -> None:
-    score = "COALESCE(?n, 0)" if ":d ?n" in pattern else "2 * ?n"
+    score = "COALESCE(?n, 0) + 1" if ":d ?n" in pattern else "2 * ?n"
     bound = World(0, pattern, score).bind()
     assert isinstance(bound, BoundWindowed)
     analysis = check_query(World(0, pattern, score).text, catalog=World(0, "", "").catalog())

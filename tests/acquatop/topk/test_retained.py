@@ -134,6 +134,28 @@ def repeatable(chance: random.Random, window: int) -> Rows:
     )
 
 
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.integers(1, 3))
+def test_of_equal_merits_the_first_by_another_order_are_never_missed(seed: int, count: int) -> None:
+    chance, remote = random.Random(seed), Remote({"a": 0.0})
+    thinned, whole = Retained(count, remote), Retained(count, remote)
+    for window in range(10):
+        arrivals = repeatable(chance, window)
+        for each in (thinned, whole):
+            each.add(window, window + 2, arrivals)
+        # Of equal merits, x is before y.
+        thinned.thin_out(count, [], lambda column: (column(0) == "x").astype(float))
+        kept, every = (
+            sorted((-merit, name[0]) for merit, _, name in shown(each.best(window, 999)))
+            for each in (thinned, whole)
+        )
+        assert kept[:count] == every[:count]
+        last = every[:count][-1:]
+        assert kept.count(*last) == every.count(*last) if last else not kept
+        for each in (thinned, whole):
+            each.close_before(window + 1)
+
+
 def test_memory_is_bounded_by_what_can_be_best() -> None:
     structure, chance = Retained(3, Remote({"a": 0.0})), random.Random(7)
     for window in range(20):

@@ -25,6 +25,8 @@ from acquatop.plan.bound import BoundCounted, BoundQuery
 _Row = Mapping[str, Any]
 NS = "http://example.org/"
 _XSD = "http://www.w3.org/2001/XMLSchema#"
+TYPED = {"at": "dateTime", "day": "date", "price": "decimal", "took": "dayTimeDuration"}
+"""Datatypes of what records have as texts."""
 CATALOG = """[prefixes]
 "" = "http://example.org/"
 
@@ -41,6 +43,12 @@ time = "t"
 ":city" = {{ field = "city" }}
 ":n" = {{ field = "n", datatype = "xsd:integer" }}
 ":x" = {{ field = "x", datatype = "xsd:double" }}
+":at" = {{ field = "at", datatype = "xsd:dateTime" }}
+":day" = {{ field = "day", datatype = "xsd:date" }}
+":price" = {{ field = "price", datatype = "xsd:decimal" }}
+":took" = {{ field = "took", datatype = "xsd:dayTimeDuration" }}
+":link" = {{ field = "link", datatype = "iri" }}
+":any" = {{ field = "any", datatype = ["term"] }}
 
 [graphs.":teams"]
 path = "teams.nt"
@@ -64,6 +72,7 @@ class ShapedQuery:
     """Query in pieces: one text for the engine, and another in plain SPARQL.
 
     ``groups`` are the SELECT and the key of the plain text, if it needs a sub-query for its groups.
+    With ``may_lack``, solutions without the first key are results, too.
     """
 
     select: str
@@ -76,6 +85,7 @@ class ShapedQuery:
     groups: tuple[str, str] | None = None
     per: tuple[str, ...] = ()
     ties: bool = False
+    may_lack: bool = False
 
     @property
     def text(self) -> str:
@@ -209,8 +219,22 @@ def _say(store: ox.Store, graph: str, subject: str, record: Mapping[str, Any]) -
         said: ox.NamedNode | ox.Literal = ox.Literal(value)
         if name == "by":
             said = ox.NamedNode(f"{NS}user/{value}")
+        elif name == "link":
+            said = ox.NamedNode(value)
+        elif name == "any":
+            said = _read(value)
+        elif name in TYPED:
+            said = ox.Literal(value, datatype=ox.NamedNode(_XSD + TYPED[name]))
         place = ox.NamedNode(NS + graph)
         store.add(ox.Quad(ox.NamedNode(NS + subject), ox.NamedNode(NS + name), said, place))
+
+
+def _read(term: str) -> ox.NamedNode | ox.Literal:
+    """Return the term of an N-Triples text."""
+    (triple,) = ox.parse(f"<urn:s> <urn:p> {term} .", format=ox.RdfFormat.N_TRIPLES)
+    said = triple.object
+    assert isinstance(said, ox.NamedNode | ox.Literal)
+    return said
 
 
 @dataclass
@@ -264,7 +288,8 @@ def wrong_with(world: World, query: ShapedQuery, answer: Answer) -> str:
     everything = [
         row
         for row in rows
-        if ("key0" in row and getattr(row["key0"], "value", "") != "NaN") or "key0" not in names
+        if "key0" not in names
+        or (query.may_lack if "key0" not in row else getattr(row["key0"], "value", "") != "NaN")
     ]
     keys = [name for name in names if name.startswith("key")] or query.names
     right = query.cut_of(everything, keys)
