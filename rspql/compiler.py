@@ -161,9 +161,9 @@ def compile_query(
 def _of_form(
     plan: TopKPlan, in_digits: WindowedPlan, form: ast.Construct | ast.Ask | None
 ) -> TopKPlan:
-    """Return a plan, and that by a term, with what an answer makes of the rows."""
-    by_term = plan.by_term and replace(plan.by_term, in_digits=in_digits, form=form)
-    return replace(plan, in_digits=in_digits, form=form, by_term=by_term)
+    """Return a plan, and those for other values, with what an answer makes of the rows."""
+    otherwise = (_of_form(each, in_digits, form) for each in plan.otherwise)
+    return replace(plan, in_digits=in_digits, form=form, otherwise=tuple(otherwise))
 
 
 def _makes_something_of_rows(query: ast.Query) -> bool:

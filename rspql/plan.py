@@ -386,8 +386,9 @@ class TopKPlan:
     one. With a ``roll_up`` the rows of the ``aggregate`` are added up, once joined, and the score
     is of what they add up to. A ``form`` is what an answer makes of the rows. If several windows
     are joined, each has one of the ``parts``; then the ``window`` is the first of theirs, and
-    filters and aggregates are the parts'. If the score need not be a number on the stream,
-    ``by_term`` is the plan for terms of any kind.
+    filters and aggregates are the parts'. ``gathered`` are aggregates that are computed at a close,
+    of the solutions of an answer's groups. ``otherwise`` has the plans, in order, for streams whose
+    values this one cannot compute with.
     """
 
     name: str | None
@@ -413,7 +414,8 @@ class TopKPlan:
     parts: tuple[WindowPart, ...] = ()
     is_linked: bool = False
     roll_up: RollUp | None = None
-    by_term: TopKPlan | None = field(default=None, repr=False)
+    gathered: tuple[Assignment, ...] = ()
+    otherwise: tuple[TopKPlan, ...] = field(default=(), repr=False)
 
 
 Plan = TopKPlan | WindowedPlan

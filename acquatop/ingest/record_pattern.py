@@ -44,7 +44,7 @@ class RecordPattern:
         self._pattern = plan.stream_pattern
         # Values that are only compared may be text; values in arithmetic must be numbers.
         is_variable = isinstance(plan.score.expression, ast.Variable)
-        self._orders_by_term = is_variable or plan.by_term is not None
+        self._orders_by_term = is_variable or any(each.score.only_place for each in plan.otherwise)
         self.term = plan.score.term if plan.aggregate is None else None
         """Term by whose place solutions are ranked, if they are."""
         self._scored = frozenset(variables_in(plan.score.expression))

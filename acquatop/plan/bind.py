@@ -80,10 +80,10 @@ def _bind(
             bound = _bind_topk(plan, catalog, text, file, name)
             if isinstance(bound, BoundQuery):
                 return bound
-            if plan.by_term is not None:
-                by_term = _bind_topk(plan.by_term, catalog, text, file, name)
-                if isinstance(by_term, BoundQuery):
-                    return by_term
+            for each in plan.otherwise:
+                other = _bind_topk(each, catalog, text, file, name)
+                if isinstance(other, BoundQuery):
+                    return other
             windowed = plan.in_digits if _has_numbers(plan, catalog) else plan.windowed
             return replace(
                 bind_windowed(windowed, catalog, text=text, file=file, name=name), reason=bound
@@ -164,6 +164,9 @@ def _bind_topk(
     elif plan.service and service:
         check_records(service, plan.service.group, plan.join_variables[0], found)
         check_refresh(plan, window.stream, service, found)
+    if plan.gathered and window.stream.keys == "executors":
+        message = 'the stream has keys = "executors", where groups\' solutions are not gathered'
+        found.append(Diagnostic("unsupported", message, plan.gathered[0].span))
     if plan.service and not plan.parts:
         check_strategy(plan, window, found)
     mistakes = [each for each in found if each.code != "unsupported"]

@@ -52,8 +52,9 @@ def check_query(
     analysis = replace(analysis, diagnostics=analysis.diagnostics + bound.warnings)
     if bound.reason is not None:
         return replace(analysis, plan=bound.plan, reason=bound.reason)
-    if isinstance(bound.plan, TopKPlan) and bound.plan.score.only_place:
-        return replace(analysis, plan=bound.plan)
+    plan = bound.plan
+    if isinstance(plan, TopKPlan) and (plan.score.only_place or plan.gathered):
+        return replace(analysis, plan=plan)
     return analysis
 
 

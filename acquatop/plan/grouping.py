@@ -85,6 +85,7 @@ def _same_content_key(bound: BoundQuery) -> str:
             bound.refills,
             *((bound.stream.keys, bound.stream.buckets) if bound.keys_in_executors else ()),
             *(("retained",) if bound.plan.finish is not None else ()),
+            *((bound.plan.gathered,) if bound.plan.gathered else ()),
             *_graphs_of(plan.join),
         )
     )

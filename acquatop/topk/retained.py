@@ -214,6 +214,12 @@ class Retained:
         at = np.flatnonzero(self._lasts >= window)
         return self._pool.take(at) if len(at) else NO_ROWS
 
+    def of_keys(self, window: int, keys: AnyArray) -> Rows:
+        """Return the rows of a window that have some keys, as they came. O(rows)."""
+        at = np.flatnonzero(self._lasts >= window)
+        at = at[among(self._pool.keys(at), keys)] if len(at) else at
+        return self._pool.take(at) if len(at) else NO_ROWS
+
     def covering(self, window: int) -> Rows:
         """Return the rows that lie in a window that has been asked for, best first."""
         return self._in_order(np.flatnonzero(self._lasts >= window))[0]

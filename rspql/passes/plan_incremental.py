@@ -10,6 +10,7 @@ from rspql.passes.beside_windows import joins_more
 from rspql.passes.check_names import calls_own
 from rspql.passes.computed_columns import computed_columns
 from rspql.passes.finish import finish
+from rspql.passes.gather_aggregates import with_gathered, without_gathered
 from rspql.passes.join_services import JOINED, JoinedServices, join_services
 from rspql.passes.join_windows import JoinedParts, push_to_parts, read_windows, window_parts
 from rspql.passes.not_incremental import JoinsMore, NotIncremental
@@ -41,38 +42,34 @@ def plan_incremental(
 ) -> TopKPlan:
     """Return the plan of a normalised top-k query: WINDOW, ⋈ SERVICE if any, EXTEND, ORDER, LIMIT.
 
-    If the first key of ORDER BY need not be a number, it has a plan :attr:`~TopKPlan.by_term`, too,
-    or is that. Raises :class:`NotIncremental` with the first reason why the query does not have
-    that form. Appends mistakes in the score to ``found``.
+    Other plans order by the first key as a term, and gather solutions for aggregates of terms: they
+    are taken if the first cannot be had, or :attr:`~TopKPlan.otherwise`. Raises
+    :class:`NotIncremental` with the first reason why the query does not have that form. Appends
+    mistakes in the score to ``found``.
     """
     mistakes: list[Diagnostic] = []
-    try:
-        plan = _ranked(query, sources, ranking, windowed, functions, mistakes)
-    except NotIncremental as refusal:
-        try:
-            return _ranked_by_term(query, sources, ranking, windowed, functions)
-        except NotIncremental:
-            raise refusal from None
+    plans: list[TopKPlan] = []
+    refusals: list[NotIncremental] = []
+    gathering = without_gathered(query, ranking)
+    ways = [(query, ()), *([] if gathering is None else [(gathering.query, gathering.all)])]
+    for asked, gathered in ways:
+        for each in (ranking, by_term(asked, ranking)):
+            own: list[Diagnostic] = []
+            try:
+                plan = _ranked(asked, sources, each, windowed, functions, own)
+                made = with_gathered(plan, query, gathered, functions)
+            except NotIncremental as refusal:
+                refusals.append(refusal)
+                continue
+            if each is ranking and not plans:
+                mistakes = own
+            if not own or not plans:
+                plans.append(made)
+    if not plans:
+        raise refusals[0]
     found += mistakes
-    try:
-        return replace(plan, by_term=_ranked_by_term(query, sources, ranking, windowed, functions))
-    except NotIncremental:
-        return plan
-
-
-def _ranked_by_term(
-    query: ast.Query,
-    sources: Sources,
-    ranking: Ranking,
-    windowed: WindowedPlan,
-    functions: FunctionRegistry,
-) -> TopKPlan:
-    """Return the plan that ranks by the first key of ORDER BY as a term."""
-    mistakes: list[Diagnostic] = []
-    plan = _ranked(query, sources, by_term(query, ranking), windowed, functions, mistakes)
-    if mistakes:
-        raise NotIncremental(mistakes[0].message, query.order[0])
-    return plan
+    first, *others = plans
+    return replace(first, otherwise=tuple(others))
 
 
 def _ranked(

@@ -444,9 +444,9 @@ def test_terms_that_need_a_remote_are_ordered_at_the_close() -> None:
 def test_a_variable_of_the_stream_is_a_number_or_a_term() -> None:
     plan = analyse(alone(select="?u ?m", order="ORDER BY ?m")).plan
     assert isinstance(plan, TopKPlan)
-    assert plan.by_term is not None
-    assert (plan.score.only_place, plan.by_term.score.only_place) == (False, True)
-    assert plan.by_term.in_digits == plan.in_digits
+    (by_term,) = plan.otherwise
+    assert (plan.score.only_place, by_term.score.only_place) == (False, True)
+    assert by_term.in_digits == plan.in_digits
 
 
 @pytest.mark.parametrize(("reason", "text"), NOT_INCREMENTAL_ALONE.items())

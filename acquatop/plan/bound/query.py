@@ -92,8 +92,9 @@ class BoundQuery:
 
     @property
     def retains(self) -> bool:
-        """True if all solutions are ranked at every close: the best k alone may not suffice."""
-        return self.plan.finish is not None and self.plan.aggregate is None
+        """True if all solutions are kept: the best k, or sums of them, may not suffice."""
+        is_ranked = self.plan.finish is not None and self.plan.aggregate is None
+        return is_ranked or bool(self.plan.gathered)
 
     @property
     def looks_at_panes(self) -> bool:
@@ -157,6 +158,7 @@ class BoundQuery:
             and self.stream.keys == "auto"
             and self.arrivals == "distinct"
             and self.plan.finish is None
+            and not self.plan.gathered
             and self.plan.join is None
             and (
                 service is None

@@ -14,12 +14,14 @@ from acquatop.plan.bound import BoundQuery
 from acquatop.query.aggregates.aggregates import Aggregates
 from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.content import AggregateStore
+from acquatop.query.aggregates.gathered import GatheredSolutions, GatheredTerms
 from acquatop.query.aggregates.late_partials import split_late
 from acquatop.query.aggregates.ranking import AggregateRanking
 from acquatop.query.aggregates.rolled_up import RolledUpRanking
 from acquatop.query.aggregates.whole_window import WholeWindowRanking
 from replica.store import JoinedStore
 
+_GATHERED = "gathered"
 PLACE = "keys"
 """Part of a snapshot that is there if the keys have moved from the driver."""
 
@@ -44,6 +46,7 @@ class AggregatesInDriver(Aggregates[AggregateRanking | RolledUpRanking, Aggregat
             hashes=hashes,
         )
         super().__init__(bound, store, content)
+        self._gathered = GatheredSolutions(bound) if bound.plan.gathered else None
 
     def enrol(self, bound: BoundQuery) -> AggregateRanking | RolledUpRanking:
         """Return the ranking of one more member."""
@@ -59,7 +62,8 @@ class AggregatesInDriver(Aggregates[AggregateRanking | RolledUpRanking, Aggregat
             return RolledUpRanking(plan, self._store, bound.windows, content, n=n)
         assert plan.aggregate is not None
         kind = AggregateRanking if plan.aggregate.keys else WholeWindowRanking
-        return kind(plan, self._store, bound.windows, content, n=n)
+        gathered = None if self._gathered is None else GatheredTerms(self._gathered)
+        return kind(plan, self._store, bound.windows, content, n=n, gathered=gathered)
 
     def reducers(self) -> Sequence[Reducer]:
         """Return the reducer that makes partial aggregates per pane and key."""
@@ -92,6 +96,19 @@ class AggregatesInDriver(Aggregates[AggregateRanking | RolledUpRanking, Aggregat
     def add_pane(self, pane: Pane) -> None:
         """Take in the solutions of one pane."""
         self._content.add_pane(pane)
+        if self._gathered is not None:
+            self._gathered.add_pane(pane)
+
+    def open_from(self, window: int) -> None:
+        """Release earlier solutions."""
+        super().open_from(window)
+        if self._gathered is not None:
+            self._gathered.close_before(window)
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Return the parts of the state."""
+        gathered = {} if self._gathered is None else {_GATHERED: self._gathered.snapshot()}
+        return {**super().snapshot(), **gathered}
 
     def resume(self, parts: Mapping[str, bytes]) -> None:
         """Restore the parts of a snapshot; raise UserError if the keys have moved to executors."""
@@ -103,6 +120,8 @@ class AggregatesInDriver(Aggregates[AggregateRanking | RolledUpRanking, Aggregat
                 "service), or use another directory"
             )
         super().resume(parts)
+        if self._gathered is not None:
+            self._gathered.resume(parts[_GATHERED])
 
     def snapshot_committed(self) -> None:
         """Do nothing: the whole state is in the snapshot."""

@@ -14,6 +14,7 @@ from acquatop.ingest.composite_keys import column_of_keys, terms_of_key
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.unscored import objects
 from acquatop.query.aggregates.content import AggregateStore
+from acquatop.query.aggregates.gathered import GatheredTerms
 from acquatop.query.exactness import Extents, extents_of
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
@@ -72,8 +73,10 @@ class AggregateRanking:
         content: AggregateStore,
         *,
         n: int,
+        gathered: GatheredTerms | None = None,
     ) -> None:
         assert plan.aggregate is not None
+        self._gathered = gathered
         self.k = plan.k + plan.offset
         self.scoring = ReplicaScoring(plan.score, store)
         self._keys = plan.aggregate.keys
@@ -104,6 +107,8 @@ class AggregateRanking:
         """Count all arrivals; this is done once for all rankings."""
         self._content.settle(window)
         self.list.top(window)
+        if self._gathered is not None:
+            self._gathered.enter(window)
 
     # Input of an answer ---------------------------------------------------------------------------
 
@@ -177,7 +182,8 @@ class AggregateRanking:
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the terms of one of the best: its keys and its aggregates."""
         key = terms_of_key(self._keys, rows.keys[at])
-        return {**key, **self._columns.terms(rows.parts, at)}
+        gathered = {} if self._gathered is None else self._gathered.terms(rows, at)
+        return {**key, **self._columns.terms(rows.parts, at), **gathered}
 
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return the averages of one of the best."""

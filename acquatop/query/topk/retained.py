@@ -11,7 +11,7 @@ from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneSummary
 from acquatop.query.tie_breaking import ranks_of
 from acquatop.query.topk.ranking import TopKN
-from acquatop.topk.contract import FloatArray, Rows, Top
+from acquatop.topk.contract import AnyArray, FloatArray, Rows, Top
 from acquatop.topk.retained import ColumnOf, Retained
 from rspql import ast
 
@@ -63,6 +63,10 @@ class RetainedTopKN(TopKN[Retained]):
     def everything(self, window: int) -> Rows:
         """Return all solutions of a window, in no order."""
         return self.list.inside(window)
+
+    def of_keys(self, window: int, keys: AnyArray) -> Rows:
+        """Return the solutions of a window that have some keys, in no order. O(solutions)."""
+        return self.list.of_keys(window, keys)
 
     def terms_of(self, rows: Rows, name: str) -> pa.Array:
         """Return the terms of a variable."""
