@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from acquatop.ingest.derived import INTEGER, NumberKind
+from acquatop.ingest.derived import INTEGER, ColumnKind
 from acquatop.ingest.gaps import gaps_in
 from acquatop.ingest.terms import score_literal
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind
@@ -34,7 +34,7 @@ class AggregateColumns:
     def __init__(
         self,
         columns: Sequence[AggregateColumn],
-        kinds: Mapping[str, NumberKind | None],
+        kinds: Mapping[str, ColumnKind | None],
         uncertain: Collection[str] = (),
     ) -> None:
         self._columns = {each.variable: each for each in columns}

@@ -36,7 +36,7 @@ _LARGEST = 2.0**53
 
 
 @dataclass(frozen=True)
-class NumberKind:
+class ColumnKind:
     """Kind of the numbers of a column: doubles, or whole numbers divided by a ``scale``."""
 
     datatype: str
@@ -47,7 +47,7 @@ class Derived(Protocol):
     """Computation of one value of each solution."""
 
     @property
-    def kind(self) -> NumberKind | None:
+    def kind(self) -> ColumnKind | None:
         """Kind of its numbers; None if it is not known to be a number."""
 
     def numbers(self, count: int, values: ColumnOf, terms: ColumnOf) -> pa.Array:
@@ -95,14 +95,14 @@ def derived_of(
 
 def _kind(
     expression: ast.Expression, datatypes: Mapping[str, str], functions: FunctionRegistry
-) -> NumberKind | None:
+) -> ColumnKind | None:
     datatype = result_type(expression, datatypes, functions)
     if datatype == XSD_DOUBLE:
-        return NumberKind(datatype)
+        return ColumnKind(datatype)
     if datatype not in (INTEGER, DECIMAL):
         return None
     scale = fixed_scale(expression, datatypes, functions)
-    return None if scale is None else NumberKind(datatype, scale)
+    return None if scale is None else ColumnKind(datatype, scale)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class ComputedNumbers:
         expression: ast.Expression,
         datatypes: Mapping[str, str],
         functions: FunctionRegistry,
-        kind: NumberKind,
+        kind: ColumnKind,
         leaves: Mapping[str, ComputedLeaf],
     ) -> None:
         self._variables = tuple(variables_in(expression))

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from acquatop.ingest.derived import Derived, NumberKind, derived_of
+from acquatop.ingest.derived import ColumnKind, Derived, derived_of
 from acquatop.ingest.derived_place import DerivedPlace
 from connectors.contract import RecordDecoder
 from connectors.lexical import INTEGERS
@@ -118,12 +118,12 @@ class RecordPattern:
             for name in variables_in(expression)
         }
 
-    def number_kind(self, variable: str) -> NumberKind | None:
+    def number_kind(self, variable: str) -> ColumnKind | None:
         """Return the kind of a variable's numbers; None if they are not computed with."""
         if variable in self.derived:
             return self.derived[variable].kind
         datatype = self._counted_datatype(variable) if self._is_counted(variable) else None
-        return None if datatype is None else NumberKind(datatype)
+        return None if datatype is None else ColumnKind(datatype)
 
     def _check_aggregated(self, aggregate: Aggregation, found: list[Diagnostic]) -> None:
         if aggregate.is_distinct and self._arrivals == "latest":
@@ -138,7 +138,7 @@ class RecordPattern:
             name = each.variable.name
             if name not in self.derived:
                 yield f"{expression_text(each.expression)} is not computed of each solution"
-            elif name in self._compared() and self.number_kind(name) == NumberKind(XSD_DOUBLE):
+            elif name in self._compared() and self.number_kind(name) == ColumnKind(XSD_DOUBLE):
                 yield f"{name}, which tells apart, is a double: equal values may differ as terms"
 
     def _not_aggregated(self, aggregate: Aggregation) -> Iterator[str]:
