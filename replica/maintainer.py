@@ -22,6 +22,7 @@ from replica.key_tuples import terms_in
 from replica.remotes import Rejecting, Remote, RemoteError
 from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.account import Account
+from replica.spending.allowance import SPEND_ALL, Allowance
 from replica.spending.ledger import LedgerError
 from replica.spending.quota import Quota
 from replica.store import Solution
@@ -143,6 +144,17 @@ class Maintainer(Generic[StoreT]):
     def budget(self) -> Budget:
         """Budget of one evaluation."""
         return self.account.allowed
+
+    def allowance(self, seconds: float) -> Allowance:
+        """Return the items that may be asked for, now and later, if evaluations are so far apart.
+
+        If the ledger cannot be read nothing is known, and so nothing is saved.
+        """
+        size = min(self._access.block_size.now, self._remote.block_size)
+        try:
+            return self.account.allowance(seconds, size)
+        except LedgerError:
+            return SPEND_ALL
 
     @property
     def under_way(self) -> int:

@@ -66,7 +66,16 @@ class ReplicaFlow(Generic[StoreT]):
     ) -> list[str]:
         """Return keys in the order in which to ask for them."""
         now = self.maintainer.now()
-        return self._order(unknown, proposed, absent, window=window, k=k, now=now, scoring=scoring)
+        return self._order(
+            unknown,
+            proposed,
+            absent,
+            window=window,
+            k=k,
+            now=now,
+            scoring=scoring,
+            allowance=self.maintainer.allowance(self._order.slide_at(window, now)),
+        )
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the replica with its history, and the order's random state."""

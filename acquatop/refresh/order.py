@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -25,6 +25,7 @@ from acquatop.topk.snapshot import (
 from replica.freshness.change_model import ChangeModel
 from replica.rankers import Candidates, Ranker, ranked
 from replica.rankers.contract import Outlook, no_outlook
+from replica.spending.allowance import SPEND_ALL, Allowance
 from replica.store import JoinedStore, SolutionStore
 
 _KIND, _VERSION = "refresh order", 1
@@ -80,10 +81,13 @@ class RefreshOrder(Generic[StoreT]):
         k: int,
         now: float,
         scoring: ReplicaScoring | None = None,
+        allowance: Allowance = SPEND_ALL,
     ) -> list[str]:
-        """Return all keys, each once, in the order in which to ask.
+        """Return keys, each once, in the order in which to ask.
 
-        With the ``scoring`` of the proposed keys, the ranker can see their possible present merits.
+        The ranker may leave out some, to save their part of the ``allowance``; absent keys get no
+        more of it for that. With the ``scoring`` of the proposed keys, the ranker can see their
+        possible present merits.
         """
         rows = self._store.rows(proposed.keys)
         is_absent = (rows >= 0) & ~self._store.present(rows)
@@ -95,18 +99,22 @@ class RefreshOrder(Generic[StoreT]):
             merits=proposed.merits[kept],
             k=k,
             now=now,
-            slide=self._slide_at(window, now),
+            slide=self.slide_at(window, now),
             remaining=np.maximum(proposed.lasts[kept] - window, 0),
             intervals=self._model.intervals(rows),
             chances=self._model.chance(rows, now),
             outlook=self._outlook(proposed, kept, rows, now, scoring),
             random=self._random,
+            allowance=allowance.without(len(unknown)),
         )
         chosen = (proposed.keys[at] for at in kept[ranked(self._ranker, candidates)].tolist())
         gone = [*absent, *(proposed.keys[at] for at in np.flatnonzero(is_absent).tolist())]
-        return list(dict.fromkeys([*unknown, *chosen, *self._due(gone, now)]))
+        due = self._due(gone, now)
+        if allowance.keeps:
+            due = due[: max(0, allowance.now - len(unknown) - len(candidates))]
+        return list(dict.fromkeys([*unknown, *chosen, *due]))
 
-    def _slide_at(self, window: int, now: float) -> float:
+    def slide_at(self, window: int, now: float) -> float:
         """Return the seconds between evaluations, as far as they are known."""
         if self._slide is not None:
             return self._slide
@@ -167,10 +175,11 @@ class RefreshOrder(Generic[StoreT]):
             if "first" in settings:
                 window, now = settings["first"]
                 self._first = window, now
-            if isinstance(self._ranker, Remembering):
+            # A ranker that had nothing to remember before wrote no part.
+            if isinstance(self._ranker, Remembering) and "ranker" in parts:
                 self._ranker.resume(parts["ranker"])
 
-    def _due(self, absent: Sequence[str], now: float) -> Iterable[str]:
+    def _due(self, absent: Sequence[str], now: float) -> list[str]:
         is_due = self._store.fetched_at(self._store.rows(absent)) <= self.absent_before(now)
         return [absent[at] for at in np.flatnonzero(is_due).tolist()]
 

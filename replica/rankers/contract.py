@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from replica.spending.allowance import SPEND_ALL, Allowance
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
@@ -31,6 +33,7 @@ class Candidates:
     - ``chances``: the chance that each has another value by now than the replica has.
     - ``outlook``: samples of their merits in that case.
     - ``random``: the only source of randomness.
+    - ``allowance``: how many may be asked for, and how many of these later instead.
     """
 
     rows: IntArray
@@ -44,6 +47,7 @@ class Candidates:
     chances: FloatArray
     outlook: Outlook
     random: np.random.Generator
+    allowance: Allowance = SPEND_ALL
 
     def __post_init__(self) -> None:
         columns = (

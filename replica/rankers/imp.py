@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replica.rankers.contract import Candidates, FloatArray, IntArray
+from replica.spending.pace import Pace
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -47,11 +48,17 @@ class ExpectedImpact:
     worth anything to an answer without places: then the likelier to have changed is first, of
     equals the one fetched longest ago.
 
+    If what is not spent may be spent later, those that are worth too little now are left out
+    (:class:`~replica.spending.pace.Pace`).
+
     O(n log n), and O(worlds · n log k).
     """
 
+    def __init__(self) -> None:
+        self._pace = Pace()
+
     def __call__(self, candidates: Candidates) -> IntArray:
-        """Return all positions."""
+        """Return the positions of those that are worth asking for."""
         places = _places(_known(candidates.merits))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             lasts = np.nan_to_num(
@@ -62,8 +69,19 @@ class ExpectedImpact:
         rest = np.lexsort(
             (places, candidates.fetched_at, -together - _NEXT_TO_NOTHING * candidates.chances)
         )
-        first = _best_by_turns(alone, together)
-        return np.concatenate([first, rest[~np.isin(rest, first)]])
+        first, worths = _best_by_turns(alone, together)
+        rest = rest[~np.isin(rest, first)]
+        worths = np.concatenate([worths, together[rest]])
+        asked = self._pace.worth_asking(worths, candidates.allowance)
+        return np.concatenate([first, rest])[asked]
+
+    def snapshot(self) -> bytes:
+        """Return the whole state."""
+        return self._pace.snapshot()
+
+    def resume(self, snapshot: bytes) -> None:
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
+        self._pace.resume(snapshot)
 
     def impacts(self, candidates: Candidates, places: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the worth of each refresh: as the only one, and if all others are right.
@@ -81,9 +99,12 @@ class ExpectedImpact:
         return np.where(said, alone, together), together
 
 
-def _best_by_turns(alone: FloatArray, together: FloatArray) -> IntArray:
-    """Return the first few: the first by worth alone, which counts less with each turn."""
+def _best_by_turns(alone: FloatArray, together: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the first few, the first by worth alone, which counts less with each turn; and the
+    worth of each.
+    """
     first: list[int] = []
+    worths: list[float] = []
     for made in range(min(len(alone), _TURNS)):
         worth = (alone + made * together) / (made + 1)
         worth[first] = 0.0
@@ -91,7 +112,8 @@ def _best_by_turns(alone: FloatArray, together: FloatArray) -> IntArray:
         if worth[best] <= 0:
             break
         first.append(best)
-    return np.array(first, dtype=np.int64)
+        worths.append(float(worth[best]))
+    return np.array(first, dtype=np.int64), np.array(worths)
 
 
 def worth_of(k: int) -> FloatArray:

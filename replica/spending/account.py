@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 
 from replica.budget import Budget, Spending
 from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
+from replica.spending.allowance import Allowance
 from replica.spending.ledger import Ledger, Mark
 from replica.spending.quota import UNLIMITED, Quota
 
@@ -109,6 +110,23 @@ class Account:
         quota_items, quota_requests = self.quota.left()
         seconds = max(0.0, self.deadline - self._clock())
         return Budget(min(items, quota_items), min(requests, quota_requests), seconds)
+
+    def allowance(self, seconds: float, per_request: int) -> Allowance:
+        """Return the items that may be asked for, now and later, if evaluations are so far apart.
+
+        If limits over time allow less than the budget, it is the tightest that saves what is left.
+        """
+        left = self.left
+        now = min(left.items, left.requests * per_request)
+        usual = float(self.budget.items)
+        requests = self.budget.requests + self._bank.requests
+        keeps = min(self._bank.items, max(0, requests * per_request - self.budget.items))
+        saved = min(1.0, max(0.0, now - usual) / keeps) if keeps else 0.0
+        for limit, pace, rest in self.quota.paces(seconds) if seconds > 0 else ():
+            size = per_request if limit.unit == "requests" else 1
+            if limit.amount and pace * size < usual:
+                usual, keeps, saved = pace * size, limit.amount * size, rest / limit.amount
+        return Allowance(usual, now, keeps, saved)
 
     def take(self, items: int, requests: int) -> bool:
         """Spend all of this if it is allowed; return True if so. Ignores the deadline."""

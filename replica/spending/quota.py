@@ -101,6 +101,19 @@ class Quota:
             free = self._free(rows, self._now(rows))
         return self._least(free, "items"), self._least(free, "requests")
 
+    def paces(self, seconds: float) -> Iterator[tuple[Limit, float, int]]:
+        """Yield each limit, what it allows in so many seconds on average, and what is left of it.
+
+        Raises LedgerError.
+        """
+        if not self.limits:
+            return
+        with self._log.transaction(to_write=False):
+            rows = self._log.rows()
+            free = self._free(rows, self._now(rows))
+        for limit, period, left in zip(self.limits, self._periods, free, strict=True):
+            yield limit, limit.amount * seconds / period, max(0, left)
+
     def take(self, items: int, requests: int) -> bool:
         """Spend all of this, or nothing if any limit forbids it; return True if spent.
 

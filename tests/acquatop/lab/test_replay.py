@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from acquatop.lab.generate import KINDS, generate
 from acquatop.lab.replay.bench import Bench, RowBench
 from acquatop.lab.replay.oracle import Oracle
 from acquatop.lab.replay.replay import Replay
 from acquatop.lab.replay.row_trace import RowTrace, open_recorded
 from acquatop.lab.replay.setting import Setting
-from acquatop.lab.replay.trace import Trace
+from acquatop.lab.replay.trace import Trace, open_trace
 from tests.support.recordings import (
     BY_EVENT,
     COUNTED,
@@ -195,3 +196,29 @@ def test_staleness_and_ages_are_measured(tmp_path: Path) -> None:
     assert {each.age_seconds for each in always} == {0.0}
     assert any(each.stale > 0 for each in never)
     assert never[-1].age_seconds == pytest.approx(never[-1].close_ms / 1000)
+
+
+@pytest.mark.parametrize(("said", "most"), [("", 7 + 21), ('limits = ["12 items per 5m"]', 7)])
+def test_the_default_saves_and_spends_more_later_but_never_more_than_allowed(
+    said: str, most: int, tmp_path: Path
+) -> None:
+    made = generate(KINDS["tails"], seed=5, users=150, windows=40)
+    made.write(tmp_path)
+    file = tmp_path / "catalog.toml"
+    bank = "" if said else "\nbank = { items = 21, requests = 21 }\n"
+    file.write_text(file.read_text().replace("block_size = 1", f"block_size = 1\n{said}") + bank)
+    answers = Replay(open_trace(tmp_path, made.query)).answers(Setting("ANY-IMP", 7, 5, 10, 1))
+    spent = [answer.fetches for answer in answers]
+    assert max(spent) <= most
+    assert min(spent) < 7
+    if said:
+        # Paced: some is left for later in every period, not all spent at its begin.
+        assert all(sum(spent[at : at + 5]) <= 12 for at in range(len(spent)))
+        assert sum(map(bool, spent)) > 25
+    else:
+        assert max(spent) > 7
+        assert all(
+            sum(spent[begin:end]) <= 7 * (end - begin) + 21
+            for begin in range(len(spent))
+            for end in range(begin + 1, len(spent) + 1)
+        )

@@ -8,6 +8,7 @@ import pytest
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.proposers import Proposed
 from replica.rankers import DEFAULT_RANKERS, Candidates, RankerError
+from replica.spending.allowance import SPEND_ALL, Allowance
 from replica.store import ReplicaStore
 from tests.support.worlds import integer
 
@@ -78,3 +79,52 @@ def test_a_ranker_is_told_what_is_known_of_each_candidate() -> None:
     assert candidates.remaining.tolist() == [2, 2]
     assert (candidates.now, candidates.slide, candidates.k) == (10.0, 3.0, 2)
     assert store.keys(candidates.rows) == ["b", "a"]
+
+
+def saving(keys: str, absent: list[str], allowance: Allowance) -> str:
+    class FirstAlone:
+        def __call__(self, candidates: Candidates) -> np.ndarray:
+            return np.arange(min(1, len(candidates)))
+
+    store = store_of({"a": 9.0, "b": 2.0, "c": 5.0}, {"x": 80.0, "y": 99.0})
+    make = RefreshOrder(store, FirstAlone(), slide_ms=1000, random=np.random.default_rng(0))
+    given = proposed(keys)
+    return "".join(make(["u"], given, absent, window=0, k=2, now=100.0, allowance=allowance))
+
+
+def test_absent_keys_do_not_spend_what_a_ranker_saves() -> None:
+    assert saving("abc", ["y", "x"], SPEND_ALL) == "uayx"
+    assert saving("abc", ["y", "x"], Allowance(4.0, 4, 9)) == "ua"
+    assert saving("abc", ["y", "x"], Allowance(4.0, 5, 9)) == "uay"
+    assert saving("abc", ["y", "x"], Allowance(4.0, 9, 9)) == "uayx"
+
+
+def test_what_a_ranker_has_learned_of_spending_outlives_a_restart() -> None:
+    def make() -> RefreshOrder[ReplicaStore]:
+        return RefreshOrder(
+            store_of({"a": 9.0, "b": 2.0, "c": 5.0}, {}),
+            DEFAULT_RANKERS["IMP"](),
+            slide_ms=1000,
+            random=np.random.default_rng(0),
+        )
+
+    def asked(order: RefreshOrder[ReplicaStore], now: float) -> list[str]:
+        allowance = Allowance(1.0, 2, 3, 0.5)
+        return order([], proposed("abc"), [], window=0, k=2, now=now, allowance=allowance)
+
+    one, other, fresh = make(), make(), make()
+    for at in range(7):
+        asked(one, 10.0 + at)
+    other.resume(one.snapshot())
+    assert [asked(one, 20.0 + at) for at in range(9)] == [
+        asked(other, 20.0 + at) for at in range(9)
+    ]
+    # An engine that had nothing to remember wrote no part of its ranker.
+    before = RefreshOrder(
+        store_of({"a": 9.0}, {}),
+        DEFAULT_RANKERS["TSM"](),
+        slide_ms=1000,
+        random=np.random.default_rng(0),
+    )
+    fresh.resume(before.snapshot())
+    assert asked(fresh, 30.0)
