@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.answer.expected_quality import ContentSample
+from acquatop.errors import EvaluationError
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.query.exactness import Extents
@@ -23,6 +24,8 @@ from connectors.mapping import TIME
 from replica.store import JoinedStore
 from rspql.plan import TopKPlan
 
+MOST_JOINED = 2_000_000
+"""Number of solutions that windows may join to at one close: more could end the process."""
 _LATE = "a solution that came too late could belong here"
 _ONE_CLOSE = Windows(width_ms=1, slide_ms=1)
 
@@ -157,7 +160,10 @@ def joined_places(plan: TopKPlan, sides: Sequence[WindowSide]) -> list[IntArray]
 
 
 def _matching(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> tuple[IntArray, IntArray]:
-    """Return the places of the rows on both sides with equal terms in all columns."""
+    """Return the places of the rows on both sides with equal terms in all columns.
+
+    Raises :class:`EvaluationError` if they are too many.
+    """
     codes, count = np.zeros(len(left[0]) + len(right[0]), dtype=np.int64), len(left[0])
     for one, other in zip(left, right, strict=True):
         encoded = pa.concat_arrays([one, other]).dictionary_encode()
@@ -168,6 +174,11 @@ def _matching(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> tuple[IntA
     ordered = second[order]
     starts, stops = (np.searchsorted(ordered, first, side=side) for side in ("left", "right"))
     sizes = stops - starts
+    if (joined := int(sizes.sum())) > MOST_JOINED:
+        raise EvaluationError(
+            f"the windows join to {joined:.0e} solutions, more than {MOST_JOINED:.0e}\n"
+            "  hint: share one more variable, or group a window's records by what is shared"
+        )
     rows = np.repeat(np.arange(count), sizes)
     before = np.repeat(np.cumsum(sizes) - sizes, sizes)
     return rows, order[np.repeat(starts, sizes) + np.arange(len(rows)) - before]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 from acquatop import Answer, Engine
 from acquatop.answer.answer import Status
 from acquatop.catalog.catalog import Catalog
+from acquatop.errors import EvaluationError
 from acquatop.plan.bind import bind_query, bind_windowed
 from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.check import check_query
@@ -194,6 +196,25 @@ def test_a_sum_that_is_too_large_to_be_joined_is_said(tmp_path: Path) -> None:
         if one.status is Status.EXACT:
             assert shown_in(one) == shown_in(other)
     assert statuses[Status.APPROXIMATE] > 0
+
+
+@pytest.mark.parametrize(("count", "is_refused"), [(50, False), (1_500, True)])
+def test_what_windows_join_to_is_bounded(tmp_path: Path, count: int, is_refused: bool) -> None:
+    """All records of one user join each other."""
+    catalog = world(tmp_path, 0)
+    for name in ("posts", "likes"):
+        write(tmp_path / name, [{"id": at, "t": 1_000, "user": 0, "n": at} for at in range(count)])
+    text = f"""PREFIX : <http://example.org/>
+      SELECT ?post ?other (?n + ?m AS ?score) {W} {V} :likes [RANGE 3s STEP 1s] {{
+        WINDOW :w {{ ?post :n ?n ; :by ?user }} WINDOW :v {{ ?other :likes ?m ; :of ?user }}
+      }} ORDER BY DESC(?score) LIMIT 1"""
+    refused = pytest.raises(EvaluationError, match="the windows join to 2e")
+    with Engine(catalog, runtime="local", until_end=True) as engine:
+        running = engine.register(text)
+        with refused if is_refused else nullcontext():
+            assert {str(row.bindings["score"]) for each in running for row in each.rows} == {
+                str(2 * count - 2)
+            }
 
 
 def test_a_tight_budget_is_said(tmp_path: Path) -> None:
