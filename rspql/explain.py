@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rspql.compiler import Analysis
+from rspql.passes.recognise_topk import Ranking
 from rspql.plan import (
     Aggregation,
     AnyWindow,
@@ -113,8 +114,9 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
         },
         "computed": [
             {"variable": each.variable.name, "expression": expression_text(each.expression)}
-            for each in plan.computed
+            for each in (*plan.gathered, *plan.computed)
         ],
+        "gathers": bool(plan.gathered),
         "finish": None if plan.finish is None else _finish(plan.finish),
         "groups": None if plan.roll_up is None else list(plan.roll_up.keys),
         "memory": _memory(plan, _window(plan.window)["open_at_once"], replica),
@@ -183,9 +185,13 @@ def _looks_back(past: Iterable[PastValue]) -> list[Document]:
 def _score(analysis: Analysis) -> Document | None:
     """Return the facts known about a top-k query's score; None if it is not arithmetic."""
     ranking, plan = analysis.ranking, analysis.plan
-    if ranking is None or ranking.expression is None or not analysis.directions:
+    if ranking is None or ranking.expression is None:
         return None
     score = plan.score if isinstance(plan, TopKPlan) else None
+    if score and score.only_place:
+        return _order(ranking, score)
+    if not analysis.directions:
+        return None
     functions = (
         score.functions
         if score
@@ -205,6 +211,21 @@ def _score(analysis: Analysis) -> Document | None:
             {"name": name, "from": _side(name, score), "direction": str(direction.value)}
             for name, direction in analysis.directions.items()
         ],
+    }
+
+
+def _order(ranking: Ranking, score: Score) -> Document:
+    """Return the facts known about an order by a term that need not be a number."""
+    assert ranking.expression is not None
+    return {
+        "variable": ranking.variable,
+        "expression": expression_text(ranking.expression),
+        "order": "descending" if ranking.descending else "ascending",
+        "condition": expression_text(score.condition) if score.condition else None,
+        "low": None,
+        "high": None,
+        "variables": [],
+        "is_number": False,
     }
 
 
@@ -511,7 +532,11 @@ def _remote_lines(remote: Document) -> Iterator[_Branch]:
 
 def _score_title(score: Document) -> str:
     name = f"?{score['variable']}" if score["variable"] else "its expression"
-    return f"score: {name}, {score['order']}"
+    return f"{_what(score)}: {name}, {score['order']}"
+
+
+def _what(score: Document) -> str:
+    return "score" if score.get("is_number", True) else "order"
 
 
 def _score_lines(score: Document) -> Iterator[_Branch]:
@@ -521,6 +546,9 @@ def _score_lines(score: Document) -> Iterator[_Branch]:
     for variable in score["variables"]:
         side = f" from the {variable['from']}" if variable["from"] else ""
         yield f"?{variable['name']}{side}: {variable['direction']}", []
+    if _what(score) == "order":
+        yield "terms of any kind, in SPARQL's order", []
+        return
     low, high = (
         "unbounded" if score[end] is None else f"{score[end]:g}" for end in ("low", "high")
     )
@@ -552,8 +580,8 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
     if aggregate:
         yield (
             (
-                f"memory: the aggregates of {_groups(aggregate)}, and the identity of "
-                "every solution in a window"
+                f"memory: the aggregates of {_groups(aggregate)}, and "
+                f"{'' if document['gathers'] else 'the identity of '}every solution in a window"
             ),
             [],
         )
