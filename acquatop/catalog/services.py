@@ -29,6 +29,7 @@ COMMON_KEYS = (
     "feed refresh"
 ).split()
 """Catalog keys of services of all kinds."""
+DEFAULT_POLICY = "ANY-IMP"
 AUTO = "auto"
 """Value in place of a number: the engine chooses by observation."""
 
@@ -135,7 +136,7 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
         )
     items = section.whole("items", least=0)
     return Refresh(
-        policy=section.choice("policy", policies(rankers), default="ANY-IMP"),
+        policy=section.choice("policy", policies(rankers), default=DEFAULT_POLICY),
         n=10 if chooses_n else section.whole("n", default=10, least=0),
         refill=refill,
         budget=Budget(

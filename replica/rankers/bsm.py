@@ -14,6 +14,8 @@ from replica.rankers.contract import Candidates, IntArray
 class BorderSelection:
     """All candidates, nearest to the border first; reported ones win ties. O(n log n)."""
 
+    is_deterministic = True
+
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return all positions."""
         positions = np.arange(len(candidates))

@@ -72,7 +72,11 @@ def no_outlook(at: IntArray, count: int) -> FloatArray:
 
 
 class Ranker(Protocol):
-    """Order in which to refresh. One is made per query, without arguments, and may keep state."""
+    """Order in which to refresh. One is made per query, without arguments, and may keep state.
+
+    A class that draws no random numbers may say ``is_deterministic = True``: a replay then needs no
+    second seed.
+    """
 
     def __call__(self, candidates: Candidates, /) -> IntArray:
         """Return positions of candidates in refresh order, each at most once.

@@ -9,6 +9,8 @@ from replica.rankers.ordering import ascending
 class LeastRecentlyRefreshed:
     """All candidates, longest not fetched first; the better scored wins ties. O(n log n)."""
 
+    is_deterministic = True
+
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return all positions."""
         return ascending(candidates.fetched_at)

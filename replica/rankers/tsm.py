@@ -10,6 +10,8 @@ from replica.rankers.contract import Candidates, IntArray
 class TopSelection:
     """All candidates, best score first. O(n)."""
 
+    is_deterministic = True
+
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return all positions, in their order."""
         return np.arange(len(candidates))

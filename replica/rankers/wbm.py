@@ -25,6 +25,8 @@ class WindowBasedMaintenance:
     interval, its next change is due as if all changes had come at that interval.)
     """
 
+    is_deterministic = True
+
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return all positions."""
         # A value never fetched has no such time: minus infinity and perhaps infinity.

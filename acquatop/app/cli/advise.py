@@ -15,10 +15,10 @@ from acquatop.app.cli.evaluate import (
     check_policies,
     joined,
     of_trace,
-    telling,
     wholes,
 )
 from acquatop.app.cli.query_files import write_line
+from acquatop.app.cli.replay_progress import telling
 
 if TYPE_CHECKING:
     from acquatop.lab.replay.advice import Advice, AdvisedChoice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from acquatop.app.cli.query_files import read_text, write_line
+from acquatop.app.cli.replay_progress import telling
 from acquatop.errors import UserError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def execute(options: argparse.Namespace) -> None:
     plots = options.out is not None and not options.no_plots
     if plots:
         check_drawing()
-    with _folder(options.out) as folder, telling() as told:
+    with _folder(options.out) as folder, telling(options.out) as told:
         summary = ReplaySummary(run(experiment, folder, processes=options.processes, told=told))
     _say_notes(summary)
     if options.out is not None:
@@ -116,27 +117,6 @@ def _folder(out: Path | None) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix="acquatop-") as scratch:
         yield Path(scratch)
-
-
-@contextmanager
-def telling() -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar if the standard error is a terminal; yield the function to update it."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        bar = progress.add_task("", total=None)
-        yield lambda done, total: progress.update(bar, completed=done, total=total)
 
 
 # The experiment -----------------------------------------------------------------------------------
@@ -186,14 +166,15 @@ def of_trace(folder: Path, file: str) -> Experiment:
 
     query = read_text(file)
     trace = open_recorded(folder, query, file)
-    data = Recorded(folder, query, file)
+    data = Recorded(folder.resolve(), query, file)
     if isinstance(trace, RowTrace):
         k, n = trace.k, trace.n
     else:
         assert trace.bound.service is not None
         k, n = trace.bound.plan.k, trace.bound.service.refresh.n
     question = (
-        f"{file} on the recording {folder.name}: which policy and which budget give which accuracy?"
+        f"{file} on the recording {data.folder.name}: which policy and which budget give which "
+        "accuracy?"
     )
     return Experiment(
         (data,),
@@ -201,7 +182,7 @@ def of_trace(folder: Path, file: str) -> Experiment:
         BUDGETS,
         (k,),
         (n,),
-        title=f"Policies on {folder.name}",
+        title=f"Policies on {data.folder.name}",
         question=question,
     )
 

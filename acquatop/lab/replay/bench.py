@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from acquatop.errors import UserError
 from acquatop.lab.replay.clairvoyant import Clairvoyant
@@ -16,6 +19,15 @@ from acquatop.lab.replay.right_rows import right_rows
 from acquatop.lab.replay.row_trace import RowTrace, open_recorded
 from acquatop.lab.replay.setting import CLAIRVOYANT, Setting
 from acquatop.lab.replay.trace import Trace
+
+
+class RightResult(NamedTuple):
+    """A right result at its place; NaN if it has no single score."""
+
+    closes_ms: int
+    place: int
+    name: str
+    score: float
 
 
 class ScoreBench:
@@ -31,6 +43,16 @@ class ScoreBench:
         """Yield the measures of each window's answer in a setting."""
         for given in self._answers(setting):
             yield measure(given, self._right[given.window], setting.k, self._offset)
+
+    def right(self, most: int) -> Iterator[RightResult]:
+        """Yield the first right results of each window, with their scores."""
+        plan = self._trace.bound.plan
+        sign = 1 if plan.score.descending else -1
+        for right in self._right.values():
+            shown = zip(right.identities, right.merits.tolist(), strict=True)
+            best = islice(shown, plan.offset, plan.offset + most)
+            for place, (name, merit) in enumerate(best, start=1):
+                yield RightResult(right.closes_ms, place, name, sign * merit)
 
     def _answers(self, setting: Setting) -> Iterator[Given]:
         if setting.policy == CLAIRVOYANT:
@@ -55,6 +77,15 @@ class RowBench:
         for given in self._replay.answers(setting):
             yield measure_rows(given, self._right[given.closes_ms], cut)
 
+    def right(self, most: int) -> Iterator[RightResult]:
+        """Yield the right rows of each close; of those that tie at the cut, some."""
+        cut = self._trace.cut(most)
+        for right in self._right.values():
+            rows = right.in_favour_of([])
+            kept = range(len(rows)) if cut is None else cut.kept(*right.groups_and_classes(rows))
+            for place, at in enumerate(kept, start=1):
+                yield RightResult(right.closes_ms, place, right.names[rows[at]], math.nan)
+
 
 class Bench:
     """A recording with its right answers, to measure settings one after the other."""
@@ -69,3 +100,7 @@ class Bench:
     def measured(self, setting: Setting) -> Iterator[Measured]:
         """Yield the measures of each window's answer in a setting."""
         return self._bench.measured(setting)
+
+    def right(self, most: int) -> Iterator[RightResult]:
+        """Yield the first right results of each close."""
+        return self._bench.right(most)

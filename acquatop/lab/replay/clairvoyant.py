@@ -100,6 +100,7 @@ class Clairvoyant:
                 requests,
                 "approximate",
                 float("nan"),
+                None,
             )
 
     def _states(self) -> Iterator[RemoteState]:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import ClassVar
 
 from acquatop.errors import UserError
 from acquatop.lab.generate import KINDS, generate
@@ -32,6 +33,8 @@ class Recorded:
     def varied(self) -> Values:
         """Empty: nothing varies."""
         return {}
+
+    varies_by_seed: ClassVar[bool] = False
 
     def write(self, seed: int, folder: Path) -> tuple[Path, str, str]:
         """Return the recording's folder, the query, and the query's file."""
@@ -64,6 +67,8 @@ class Generated:
     varied: Values
     users: int = 400
     windows: int = 150
+
+    varies_by_seed: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

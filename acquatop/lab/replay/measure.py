@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +24,13 @@ from acquatop.query.cut import LimitCut
 METRICS = ("ndcg", "ndcg_positional", "precision")
 """Metrics: higher is better, 1 is best; the error is 1 minus the metric."""
 
-NUMBERS = (*METRICS, "rank_correlation", "stale", "age_seconds", "fetches", "requests")
+EXPECTED = {"precision": "expected_precision", "ndcg": "expected_ndcg"}
+"""Metrics that the engine itself expects of an answer, and the measures of these expectations."""
+
+NUMBERS = (
+    *(*METRICS, "rank_correlation", "stale", "age_seconds", "fetches", "requests"),
+    *EXPECTED.values(),
+)
 """All numeric measures."""
 
 
@@ -33,7 +40,7 @@ class Measured:
 
     ``rank_correlation`` is Kendall's tau of the results' order. ``stale`` is the share of results
     whose score is wrong. ``age_seconds`` is the mean age of their fetched values (NaN if there are
-    none).
+    none). ``answer`` are the results in order, as JSON.
     """
 
     window: int
@@ -47,6 +54,9 @@ class Measured:
     fetches: int
     requests: int
     status: str
+    expected_precision: float
+    expected_ndcg: float
+    answer: str
 
     def to_list(self) -> list[Any]:
         """Return the values for JSON. Numbers have six decimals, as in all that is written."""
@@ -98,7 +108,7 @@ def _measured(
     stale: int,
     k: int,
 ) -> Measured:
-    relevance = relevancies(shown)
+    relevance, expected = relevancies(shown), given.expected
     return Measured(
         given.window,
         given.closes_ms,
@@ -111,4 +121,7 @@ def _measured(
         given.fetches,
         given.requests,
         given.status,
+        math.nan if expected is None else expected.precision,
+        math.nan if expected is None else expected.ndcg,
+        json.dumps(list(names), ensure_ascii=False),
     )

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from acquatop.answer.estimate import Estimate
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
@@ -42,6 +43,8 @@ class Given:
     status: str
     age_seconds: float
     """Mean age of the results' fetched values; NaN if there are none."""
+    expected: Estimate | None
+    """Precision and nDCG that the engine expects of the answer, if it does."""
 
 
 class Replay:
@@ -73,7 +76,6 @@ class Replay:
             wall_clock=standing_still,
             rankers=self._rankers,
             random=np.random.default_rng(setting.seed),
-            expects=False,
             hashes=self._hashes,
         )
         evaluation.join(bound, {})
@@ -98,6 +100,7 @@ class Replay:
                     answer.spending.requests,
                     answer.status.value,
                     float(np.mean(ages)) if ages else float("nan"),
+                    answer.expected,
                 )
         evaluation.close()
 

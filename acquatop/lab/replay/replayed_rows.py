@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from acquatop.answer.estimate import Estimate
 from acquatop.lab.replay.replayed_replicas import ReplayedReplicas, standing_still
 from acquatop.lab.replay.row_names import named_rows
 from acquatop.lab.replay.row_trace import RowTrace
@@ -33,6 +34,8 @@ class GivenRows:
     status: str
     age_seconds: float
     """Mean age of the rows' fetched values; NaN if there are none."""
+    expected: Estimate | None
+    """Precision and nDCG that the engine expects of the answer, if it does."""
 
 
 class ReplayedRows:
@@ -58,6 +61,7 @@ class ReplayedRows:
                 answer.spending.requests,
                 answer.status.value,
                 float(np.mean(ages)) if ages else float("nan"),
+                answer.expected,
             )
 
     def _evaluation(self, setting: Setting) -> Evaluation:

@@ -82,30 +82,39 @@ def run(
                 if told is not None:
                     told(done, len(keys))
         measured_at = {place: progress.measured(key) for place, key in keys.items()}
-        return Results(experiment, _for_all_budgets(experiment, measured_at), progress.notes)
+        return Results(experiment, _for_all_settings(experiment, measured_at), progress.notes)
 
 
 def _keys(experiment: Experiment) -> dict[Place, str]:
-    """Return the key of every place to run. Settings without a budget are run only once."""
+    """Return the key of every place to run, each once of those that give the same."""
     code, keys = _code(), {}
     for data in experiment.data:
         hashes = {seed: data.fingerprint(seed) for seed in experiment.seeds}
         for setting in experiment.settings():
-            once = _at_one_budget(experiment, setting)
+            once = _once(experiment, data, setting)
             said = [code, hashes[once.seed], experiment.items_per_request, *astuple(once)]
             keys[data.name, once] = json.dumps(said)
     return keys
 
 
-def _at_one_budget(experiment: Experiment, setting: Setting) -> Setting:
-    return replace(setting, budget=min(experiment.budgets)) if setting.is_unlimited else setting
+def _once(experiment: Experiment, data: Data, setting: Setting) -> Setting:
+    """Return the setting to run for all that give the same answers.
+
+    Policies without a budget do for every budget, and those without randomness on a recording that
+    is the same for every seed.
+    """
+    if setting.is_unlimited:
+        setting = replace(setting, budget=min(experiment.budgets))
+    if setting.is_deterministic and not data.varies_by_seed:
+        setting = replace(setting, seed=min(experiment.seeds))
+    return setting
 
 
-def _for_all_budgets(
+def _for_all_settings(
     experiment: Experiment, measured: Mapping[Place, Sequence[Measured]]
 ) -> dict[Place, Sequence[Measured]]:
     return {
-        (data.name, setting): measured[data.name, _at_one_budget(experiment, setting)]
+        (data.name, setting): measured[data.name, _once(experiment, data, setting)]
         for data in experiment.data
         for setting in experiment.settings()
     }

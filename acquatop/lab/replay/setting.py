@@ -10,6 +10,8 @@ from replica.budget import Budget
 _ALL = 1 << 40
 """More items than any remote has."""
 
+from acquatop.plugins import RANKERS
+
 UNLIMITED = ("ASM",)
 """Rankers without a budget: they show the effect of refreshing everything that is proposed."""
 
@@ -40,6 +42,12 @@ class Setting:
     def is_plain(self) -> bool:
         """True if it models an engine without policies: all join partners are fetched and kept."""
         return self.policy == "WSJ-ASM"
+
+    @property
+    def is_deterministic(self) -> bool:
+        """True if no random numbers are drawn, so that all seeds give the same answers."""
+        ranker = RANKERS.get(self.policy.partition("-")[2])
+        return bool(getattr(ranker, "is_deterministic", False))
 
     @property
     def is_unlimited(self) -> bool:

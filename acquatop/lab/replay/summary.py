@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 
+from acquatop.catalog.services import DEFAULT_POLICY
 from acquatop.lab.replay.bootstrap import ConfidenceInterval, interval
 from acquatop.lab.replay.measure import METRICS, Measured
 from acquatop.lab.replay.runner import Results
@@ -93,12 +94,17 @@ class ReplaySummary:
         return found
 
     def improvements(self) -> Iterator[Improvement]:
-        """Yield the improvements of new over old policies in each metric.
+        """Yield the improvements of new over old policies, and of the default over all others.
 
         They are computed from the medians over the data sets.
         """
         run = self.experiment
-        pairs = [pair for pair in product(run.new, run.old) if set(pair) <= set(run.policies)]
+        every = [*product(run.new, run.old), *product([DEFAULT_POLICY], run.policies)]
+        pairs = [
+            (new, old)
+            for new, old in dict.fromkeys(every)
+            if new != old and {new, old} <= set(run.policies)
+        ]
         for (new, old), metric in product(pairs, METRICS):
             gains = {
                 cell: self._gain(cell, old, metric) for cell in self.cells if cell.policy == new

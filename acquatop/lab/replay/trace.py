@@ -26,6 +26,7 @@ from acquatop.lab.replay.plain_stream import (
 )
 from acquatop.lab.replay.recorded_stream import read_recorded
 from acquatop.lab.replay.remote_history import RemoteHistory, read_history
+from acquatop.lab.replay.replayed_catalog import load_catalog
 from acquatop.plan.asked_patterns import AskedPattern, asked_patterns, joins_many
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
@@ -134,7 +135,7 @@ def catalog_in(folder: Path) -> Catalog:
             "catalog names"
         )
         raise UserError(f"{folder / CATALOG} is not there\n  hint: {hint}")
-    return replace(Catalog.load(folder / CATALOG), asks_for_records=True)
+    return load_catalog(folder / CATALOG)
 
 
 # The remote ---------------------------------------------------------------------------------------

@@ -8,17 +8,22 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from acquatop.lab.replay.bench import Bench
+from acquatop.lab.replay.data import Data
 from acquatop.lab.replay.measure import NUMBERS
 from acquatop.lab.replay.runner import Results
 from acquatop.lab.replay.summary import ReplaySummary
 from acquatop.lab.report.axes import place_text
 
 RESULTS = (
-    "policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status"
+    "policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status,"
+    "expected_precision,expected_ndcg,answer"
 ).split(",")
+RIGHT = "seed,close_ms,place,result,score".split(",")
 DETAILS = "policy,budget,k,n,seed,window,rank_correlation,stale,age_seconds".split(",")
 SUMMARY = (
     "data,policy,budget,k,n,seeds,windows,measure,"
@@ -30,15 +35,17 @@ IMPROVEMENTS = "new,old,metric,most_percent,most_at,least_percent,least_at".spli
 def write_tables(summary: ReplaySummary, folder: Path) -> None:
     """Write the results as CSV files into a folder.
 
-    The files are ``results.csv``, ``details.csv``, ``summary.csv`` and ``improvements.csv``. If
-    recordings differ in more than the seed, the first two are in a folder for each, by its name.
+    The files are ``results.csv``, ``details.csv``, ``right.csv``, ``summary.csv`` and
+    ``improvements.csv``. If recordings differ in more than the seed, the first three are in a
+    folder for each, by its name.
     """
-    results = summary.results
+    results, most = summary.results, max(summary.experiment.ks)
     for data in summary.experiment.data:
         place = folder / data.name if data.name else folder
         place.mkdir(parents=True, exist_ok=True)
         _write(place / "results.csv", RESULTS, _rows(results, data.name, RESULTS[5:]))
         _write(place / "details.csv", DETAILS, _rows(results, data.name, DETAILS[5:]))
+        _write(place / "right.csv", RIGHT, _right(data, summary.experiment.seeds, most))
     _write(folder / "summary.csv", SUMMARY, _summary(summary))
     _write(folder / "improvements.csv", IMPROVEMENTS, _improvements(summary))
 
@@ -47,6 +54,15 @@ def _rows(results: Results, name: str, columns: Sequence[str]) -> Iterable[Seque
     for setting in results.experiment.settings():
         for measured in results.measured[name, setting]:
             yield *astuple(setting), *(getattr(measured, column) for column in columns)
+
+
+def _right(data: Data, seeds: Sequence[int], most: int) -> Iterable[Sequence[object]]:
+    """Yield the right results of each window, computed anew: that takes less than to keep them."""
+    for seed in seeds if data.varies_by_seed else seeds[:1]:
+        with TemporaryDirectory(prefix="acquatop-") as scratch:
+            bench = Bench(data, seed, Path(scratch))
+        for right in bench.right(most):
+            yield seed, *right
 
 
 def _summary(summary: ReplaySummary) -> Iterable[Sequence[object]]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +16,8 @@ import pytest
 
 from acquatop.app.cli import main
 from acquatop.lab.replay import runner
+from acquatop.lab.replay.measure import Bench, Measured
+from acquatop.lab.replay.setting import Setting
 from tests.support.markers import THOROUGH
 from tests.support.recordings import query, write
 
@@ -49,7 +55,8 @@ def test_a_summary_is_shown_and_everything_is_written(
         ]
     )
     said = capsys.readouterr()
-    assert (code, said.err) == (0, "")
+    assert code == 0
+    assert said.err == "".join(f"acquatop: replayed {done} of 3 settings\n" for done in range(1, 4))
     assert said.out.count("│ WSJ-ASM │ 1.000 │ 1.000 │") == 2
     assert f"report: {out / 'report.html'}" in said.out
     names = {file.name for file in out.iterdir()}
@@ -58,6 +65,7 @@ def test_a_summary_is_shown_and_everything_is_written(
         "details.csv",
         "summary.csv",
         "improvements.csv",
+        "right.csv",
         "report.html",
         "progress.ndjson",
     }
@@ -162,6 +170,74 @@ def test_what_is_no_number_is_refused(
     with pytest.raises(SystemExit):
         main(["evaluate", *options])
     assert "is not a" in capsys.readouterr().err
+
+
+def test_answers_are_written_beside_the_right_ones(recording: list[str], tmp_path: Path) -> None:
+    options = ["--policies", "AT-ASM,ANY-IMP", "--budgets", "2", "--no-plots", "--out"]
+    assert main(["evaluate", *recording, *options, str(tmp_path)]) == 0
+    right: dict[str, list[str]] = {}
+    for row in table(tmp_path / "right.csv"):
+        right.setdefault(row["close_ms"], []).append(row["result"])
+    rows = table(tmp_path / "results.csv")
+    for row in rows:
+        shown = set(json.loads(row["answer"])) & set(right[row["close_ms"]])
+        size = max(len(json.loads(row["answer"])), len(right[row["close_ms"]]))
+        assert float(row["precision"]) == pytest.approx(len(shown) / size, abs=1e-6)
+        assert 0 <= float(row["expected_precision"]) <= 1
+        assert 0 <= float(row["expected_ndcg"]) <= 1
+    assert {row["policy"] for row in rows} == {"AT-ASM", "ANY-IMP"}
+    gains = table(tmp_path / "improvements.csv")
+    assert {(row["new"], row["old"]) for row in gains} == {("ANY-IMP", "AT-ASM")}
+
+
+def table(file: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file."""
+    with file.open(newline="", encoding="utf-8") as text:
+        return list(csv.DictReader(text))
+
+
+def test_variables_of_live_sources_need_no_values(
+    recording: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LIVE_URL", raising=False)
+    catalog = Path(recording[1]) / "catalog.toml"
+    text = catalog.read_text("utf-8")
+    live = text.replace('connector = "lines"', 'connector = "websocket"').replace(
+        'path = "stream.csv"', 'url = "${LIVE_URL}", log = "log"'
+    )
+    catalog.write_text(live, "utf-8")
+    options = ["--policies", "AT-TSM", "--budgets", "1"]
+    assert main(["evaluate", *recording, *options]) == 0
+    catalog.write_text(live.replace("time_ms", "${TIME}"), "utf-8")
+    capsys.readouterr()
+    assert main(["evaluate", *recording, *options]) != 0
+    assert "time.is-not-set" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_what_is_done_and_says_so(
+    number: signal.Signals,
+    recording: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured = Bench.measured
+
+    def stopped(bench: Bench, setting: Setting) -> Iterator[Measured]:
+        if setting.budget == 3:
+            os.kill(os.getpid(), number)
+        return measured(bench, setting)
+
+    options = ["evaluate", *recording, "--policies", "AT-TSM", "--no-plots", "--out", str(tmp_path)]
+    options += ["--budgets", "1,2,4,5,3"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Bench, "measured", stopped)
+        assert main(options) == 130
+    said = capsys.readouterr().err
+    assert "stopped when 4 of 5 settings were done\n  hint: the same command goes on" in said
+    assert main(options) == 0
+    assert "replayed 5 of 5 settings" in capsys.readouterr().err
 
 
 @THOROUGH

@@ -83,6 +83,19 @@ def test_what_is_not_held_to_a_budget_is_run_once(
     assert budgets[0] == budgets[1]
 
 
+def test_policies_without_randomness_replay_a_recording_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "trace", STREAM, REMOTE)
+    data = (Recorded(folder, query(), "query"),)
+    counting = Counting(monkeypatch)
+    results = run(replace(SMALL, data=data, budgets=(1,)), tmp_path / "out", processes=0)
+    run_of = sorted((each.policy, each.seed) for each in counting.settings)
+    assert run_of == [("AT-TSM", 1), ("WSJ-ASM", 1), ("WSJ-RND", 1), ("WSJ-RND", 2)]
+    one, two = (results.measured["", Setting("AT-TSM", 1, 3, 2, seed)] for seed in (1, 2))
+    assert one == two
+
+
 def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = written(SMALL, tmp_path / "whole")
     counting = Counting(monkeypatch)
@@ -121,7 +134,7 @@ def test_another_recording_is_measured_anew(
     write(folder, STREAM, [*REMOTE, (14, "ann", 7)])
     counting = Counting(monkeypatch)
     run(experiment, tmp_path / "out", processes=0)
-    assert len(counting.settings) == 4
+    assert len(counting.settings) == 2
 
 
 def test_results_have_the_columns_that_are_promised(tmp_path: Path) -> None:
@@ -129,8 +142,10 @@ def test_results_have_the_columns_that_are_promised(tmp_path: Path) -> None:
     header, first, *rest = found["changes-20/results.csv"].decode().splitlines()
     assert header == (
         "policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status"
+        ",expected_precision,expected_ndcg,answer"
     )
     assert first.startswith("AT-TSM,1,3,2,1,0,100000,")
-    assert first.endswith(",1,1,certified")
+    assert ",1,1,certified,0." in first
+    assert '"[""<http://example.org/user/' in first
     assert len(rest) == 3 * 2 * 2 * 4 - 1
-    assert len(found["summary.csv"].decode().splitlines()) == 1 + 3 * 2 * 8
+    assert len(found["summary.csv"].decode().splitlines()) == 1 + 3 * 2 * 10

@@ -34,8 +34,12 @@ EXPERIMENT = Experiment(
 
 
 def measured(level: float, windows: int = 10) -> list[Measured]:
+    unknown = float("nan")
     return [
-        Measured(at, 100 * at, level, level, level / 2, 1.0, 0.25, float("nan"), 3, 1, "certified")
+        Measured(
+            *(at, 100 * at, level, level, level / 2, 1.0, 0.25, unknown, 3, 1, "certified"),
+            *(level / 2, level, "[]"),
+        )
         for at in range(windows)
     ]
 
