@@ -90,7 +90,7 @@ def execute(options: argparse.Namespace) -> None:
     from acquatop.lab.replay.runner import run
     from acquatop.lab.replay.summary import ReplaySummary
     from acquatop.lab.report import REPORT, write_output
-    from acquatop.lab.report.pictures import check_drawing
+    from acquatop.lab.report.drawing import check_drawing
 
     experiment = _experiment(options)
     plots = options.out is not None and not options.no_plots

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from acquatop.catalog.services import Service
+from acquatop.plugins import RANKERS
 from replica.budget import Budget
 
 _ALL = 1 << 40
 """More items than any remote has."""
-
-from acquatop.plugins import RANKERS
 
 UNLIMITED = ("ASM",)
 """Rankers without a budget: they show the effect of refreshing everything that is proposed."""

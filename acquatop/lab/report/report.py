@@ -11,7 +11,7 @@ import numpy as np
 from acquatop.lab.replay.setting import CLAIRVOYANT, can_win
 from acquatop.lab.replay.summary import Cell, ReplaySummary
 from acquatop.lab.report.axes import View, place_text, views
-from acquatop.lab.report.pictures import Picture
+from acquatop.lab.report.drawing import Picture
 
 _METRICS = {"ndcg": "nDCG", "precision": "precision", "ndcg_positional": "positional nDCG"}
 _COSTS = {
@@ -65,15 +65,32 @@ def report(summary: ReplaySummary, pictures: Sequence[Picture]) -> str:
         f'<section id="{name}"><h2>{title}</h2>{body}</section>\n' for name, title, body in sections
     )
     run = summary.experiment
-    style = resources.files("acquatop.lab.report").joinpath("report.css").read_text("utf-8")
+    style, script = (_part(name) for name in ("report.css", "report.js"))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(run.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         f"<h1>{escape(run.title)}</h1>\n"
         f'<p class="lead">{escape(run.question)}</p>\n<nav>{links}</nav>\n'
-        f"{_cards(summary)}{bodies}</body>\n</html>\n"
+        f"{_cards(summary)}{_toggles(run.policies)}{bodies}"
+        f"<script>\n{script}</script>\n</body>\n</html>\n"
     )
+
+
+def _part(name: str) -> str:
+    return resources.files("acquatop.lab.report").joinpath(name).read_text("utf-8")
+
+
+def _toggles(policies: Sequence[str]) -> str:
+    """Return boxes that show and hide policies, if there are several."""
+    if len(policies) < 2:
+        return ""
+    boxes = (
+        f'<label><input type="checkbox" checked data-toggles="{escape(each)}"> {escape(each)}'
+        "</label>"
+        for each in policies
+    )
+    return f'<fieldset class="toggles"><legend>Policies shown</legend>{"".join(boxes)}</fieldset>\n'
 
 
 # Parts of the page --------------------------------------------------------------------------------

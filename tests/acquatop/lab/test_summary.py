@@ -19,7 +19,10 @@ from acquatop.lab.replay.runner import Results
 from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.summary import Cell, ReplaySummary
 from acquatop.lab.report.axes import views
-from acquatop.lab.report.pictures import check_drawing, pictures
+from acquatop.lab.report.drawing import check_drawing
+from acquatop.lab.report.pictures import pictures
+from acquatop.lab.report.recommended import recommended
+from acquatop.lab.report.reliability import groups
 from acquatop.lab.report.report import report
 
 EXPERIMENT = Experiment(
@@ -98,12 +101,34 @@ def test_a_page_holds_everything_and_loads_nothing() -> None:
     made = summary()
     page = report(made, list(pictures(made)))
     assert "<title>What &lt;is&gt; best?</title>" in page
-    assert page.count("<svg") == page.count("</svg>") == 2
+    assert page.count("<svg") == page.count("</svg>") == 4
+    assert page.count('data-policy="AT-BSM"') == 3  # panels, also of what was expected
+    assert "<title>AT-TSM, 1 items: nDCG 0.51</title>" in page
+    assert page.count('data-toggles="AT-TSM"') == 1
     assert re.findall(r'(?:src|href)="(?!#)[^"]*"', page.replace("xlink:href", "href")) == []
     assert "@import" not in page
     assert "url(http" not in page
     assert "windows without events" in page
     assert "prefers-color-scheme: dark" in page
+
+
+def test_the_fewest_items_near_the_best_are_recommended() -> None:
+    (view,) = views(EXPERIMENT)
+    found = recommended(summary(), view)
+    # 0.57 with 7 items is the best that a budget can buy; 3 items lack more than 0.02 of it.
+    assert found is not None
+    assert (found.policy, found.budget) == ("AT-TSM", 7)
+    only = replace(EXPERIMENT, policies=("WSJ-ASM",))
+    assert recommended(summary(only), views(only)[0]) is None
+
+
+def test_what_was_expected_is_compared_with_what_came() -> None:
+    made = summary()
+    found = list(groups(made, "AT-TSM", "ndcg"))
+    assert sum(each.count for each in found) == 3 * 2 * 10
+    assert [each.real for each in found] == pytest.approx([each.expected for each in found])
+    (low,) = groups(made, "WSJ-LRU", "precision")
+    assert low.real == pytest.approx(low.expected)
 
 
 def test_a_page_and_its_pictures_are_the_same_again() -> None:
@@ -115,7 +140,7 @@ def test_a_page_and_its_pictures_are_the_same_again() -> None:
 def test_one_setting_alone_can_be_shown() -> None:
     one = replace(EXPERIMENT, policies=("WSJ-ASM",), budgets=(1,), seeds=(1,))
     made = summary(one)
-    assert [picture.name for picture in pictures(made)] == ["errors"]
+    assert list(pictures(made)) == []
     assert "WSJ-ASM" in report(made, [])
 
 
