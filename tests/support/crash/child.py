@@ -41,6 +41,7 @@ def start(
         "out": str(life.out),
         "queries": dict(life.queries),
         "runtime": life.runtime,
+        "only_lines": life.only_lines,
     }
     command = [sys.executable, "-m", "tests.support.crash.child", json.dumps(given)]
     if point is not None:
@@ -102,7 +103,8 @@ def main(given: str, *point: str) -> int:
     said = json.loads(given)
     places = {name: state_place(said[name]) for name in ("state", "out")}
     catalog = Path(said["catalog"])
-    life = Life(catalog=catalog, **places, queries=said["queries"], runtime=said["runtime"])
+    more = {name: said[name] for name in ("queries", "runtime", "only_lines")}
+    life = Life(catalog=catalog, **places, **more)
     reaper = Reaper(kill=kill_self)
     if point:
         at = Point(point[0], int(point[1]))

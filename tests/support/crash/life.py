@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from acquatop import Engine
 from acquatop.answer.sinks import Sink, open_sink
@@ -16,13 +17,17 @@ from tests.support.s3.running import held
 
 @dataclass(frozen=True)
 class Life:
-    """Settings that an engine is started with."""
+    """Settings that an engine is started with.
+
+    With ``only_lines`` no tables are written: one file a query.
+    """
 
     catalog: Path
     state: Path | RemotePlace
     out: Path | RemotePlace
     queries: Mapping[str, str]
     runtime: str = "local"
+    only_lines: bool = False
 
     @property
     def state_text(self) -> str:
@@ -45,7 +50,7 @@ class Life:
         lines.close()
         tables.close()
 
-    def live(self, started: Callable[[], object] = lambda: None) -> None:
+    def live(self, started: Callable[[], object] = lambda: None, **options: Any) -> None:
         """Run the queries over all that the recording holds, and write their answers."""
         with ExitStack() as opened:
             lines, tables = opened.enter_context(self.sinks())
@@ -55,10 +60,12 @@ class Life:
                 until_end=True,
                 state=self.state,
                 autostart=False,
+                **options,
             )
             opened.callback(engine.stop)
             for name, text in self.queries.items():
-                sinks = [lines] if "CONSTRUCT" in text else [lines, tables]
+                is_table = "CONSTRUCT" not in text and not self.only_lines
+                sinks = [lines, tables] if is_table else [lines]
                 engine.register(text, name=name, sinks=sinks)
             engine.start()
             started()
