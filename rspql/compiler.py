@@ -11,11 +11,12 @@ from rspql.forms import rows_of
 from rspql.parser import parse
 from rspql.passes.analyse_score import analyse_score
 from rspql.passes.ask_for_stars import ask_for_stars
+from rspql.passes.at_close import timed_ranking
 from rspql.passes.check_names import check_names
 from rspql.passes.check_windows import check_windows
 from rspql.passes.exact_calls import ExactCalls
 from rspql.passes.filters_in_digits import filters_in_digits
-from rspql.passes.look_back import AGE_DECAY, look_back, with_past
+from rspql.passes.look_back import look_back, with_past
 from rspql.passes.nest_groups import nest_groups
 from rspql.passes.normalise import normalise
 from rspql.passes.not_incremental import NotIncremental
@@ -24,7 +25,7 @@ from rspql.passes.plan_windowed import plan_windowed
 from rspql.passes.recognise_topk import Ranking, recognise_topk
 from rspql.passes.split_sources import split_sources
 from rspql.passes.stream_past import with_stream_past
-from rspql.plan import PastValue, Plan, TopKPlan, WindowedPlan
+from rspql.plan import Plan, TopKPlan, WindowedPlan
 from rspql.scoring import DEFAULT_FUNCTIONS, Direction, FunctionRegistry, Interval
 
 
@@ -88,6 +89,7 @@ def analyse(
     plan: Plan | None = None
     reason = None if isinstance(recognised, Ranking) else recognised
     directions: dict[str, Direction] = {}
+    scored = functions
     if not any(each.is_error for each in found):
         output = _output(query)
         windowed = plan_windowed(normal, sources, ranking, output, functions)
@@ -99,8 +101,18 @@ def analyse(
         plan = windowed
         if ranking is not None:
             try:
-                _check_history(of_stream, ranking)
-                plan = plan_incremental(ranked, sources, ranking, windowed, functions, found)
+                timed = timed_ranking(ranked, ranking, before, functions)
+                scored = timed.functions if timed else functions
+                plan = plan_incremental(
+                    timed.query if timed else ranked,
+                    sources,
+                    timed.ranking if timed else ranking,
+                    windowed,
+                    scored,
+                    found,
+                    timed.at_close if timed else None,
+                )
+                ranking = timed.ranking if timed else ranking
                 if plan.roll_up is not None:
                     ranking = replace(ranking, expression=plan.score.expression)
                 calls = ExactCalls(functions)
@@ -116,7 +128,7 @@ def analyse(
                 # The score's direction matters for remote values that are not known yet. Without a
                 # remote there are none, and whole windows that look back use what is known.
                 said = found if sources.remotes and not past else []
-                directions = analyse_score(ranking.expression, functions, _ranges(plan), said)
+                directions = analyse_score(ranking.expression, scored, _ranges(plan), said)
     return Analysis(
         text,
         file,
@@ -170,16 +182,6 @@ def _makes_something_of_rows(query: ast.Query) -> bool:
     """Return True if a query is no SELECT, and an answer to it follows from its best rows alone."""
     is_cut = bool(query.order) and bool(query.limit)
     return is_cut and isinstance(query.form, ast.Construct | ast.Ask)
-
-
-def _check_history(past: Collection[PastValue], ranking: Ranking) -> None:
-    """Raise if a query looks back at its stream: such values change by time alone."""
-    for node in ast.walk(ranking.expression) if ranking.expression else ():
-        if isinstance(node, ast.Call) and node.function == ast.Iri(AGE_DECAY):
-            raise NotIncremental("its score decays as time passes", node)
-    for each in past:
-        message = f"it looks back at ?{each.variable}, which changes as time passes"
-        raise NotIncremental(message, ast.Variable(each.variable, span=each.span))
 
 
 def _ranges(plan: Plan) -> Mapping[str, Interval]:

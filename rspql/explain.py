@@ -16,6 +16,7 @@ from rspql.plan import (
     PastValue,
     RemotePart,
     Score,
+    StreamPast,
     TopKPlan,
     WindowedPlan,
     WindowPart,
@@ -103,6 +104,7 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
             }
             for part in parts
         ],
+        "looks_back": _of_stream(plan.at_close.past if plan.at_close else ()),
         "remotes": _asked(plan, known),
         **({"graphs": list(plan.join.graphs)} if plan.join and plan.join.graphs else {}),
         "score": _score(analysis),
@@ -175,6 +177,14 @@ def _asked(plan: TopKPlan, known: Mapping[str, Document]) -> list[Document]:
             **({"looks_back": _looks_back(past)} if past else {}),
         }
         for iri, group, keys, past in several
+    ]
+
+
+def _of_stream(several: Iterable[StreamPast]) -> list[Document]:
+    return [
+        {"keys": list(each.keys), "variable": past.variable, "ms": past.back_ms}
+        for each in several
+        for past in each.past
     ]
 
 
@@ -264,11 +274,7 @@ def _windowed(plan: WindowedPlan, analysis: Analysis, known: Mapping[str, Docume
     return {
         "windows": [_window(window) for window in plan.windows],
         "remotes": [_remote(part, known) for part in plan.remotes],
-        "looks_back": [
-            {"keys": list(each.keys), "variable": past.variable, "ms": past.back_ms}
-            for each in plan.before
-            for past in each.past
-        ],
+        "looks_back": _of_stream(plan.before),
         "score": _score(analysis),
         "evaluates": query_text(plan.query),
     }

@@ -219,6 +219,31 @@ class StreamPast:
 
 
 @dataclass(frozen=True)
+class AtClose:
+    """Values of a score that are made at a window's close, by variables that no pattern binds.
+
+    ``now`` is the close, and ``instants`` are those of the terms of other variables, each by its
+    name: all in milliseconds since the epoch. The values of ``past`` are those of earlier closes.
+    """
+
+    now: str | None = None
+    instants: tuple[tuple[str, str], ...] = ()
+    past: tuple[StreamPast, ...] = ()
+
+    @property
+    def past_values(self) -> tuple[PastValue, ...]:
+        """The values of earlier closes."""
+        return tuple(each for of_key in self.past for each in of_key.past)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables."""
+        instants = (name for name, _ in self.instants)
+        now = (self.now,) if self.now else ()
+        return (*now, *instants, *(each.name for each in self.past_values))
+
+
+@dataclass(frozen=True)
 class JoinedService:
     """One of several services: its pattern, and the variables ``keys`` by which it is asked.
 
@@ -386,9 +411,10 @@ class TopKPlan:
     one. With a ``roll_up`` the rows of the ``aggregate`` are added up, once joined, and the score
     is of what they add up to. A ``form`` is what an answer makes of the rows. If several windows
     are joined, each has one of the ``parts``; then the ``window`` is the first of theirs, and
-    filters and aggregates are the parts'. ``gathered`` are aggregates that are computed at a close,
-    of the solutions of an answer's groups. ``otherwise`` has the plans, in order, for streams whose
-    values this one cannot compute with.
+    filters and aggregates are the parts'. So is one window alone if the score needs values that are
+    made ``at_close``. ``gathered`` are aggregates that are computed at a close, of the solutions of
+    an answer's groups. ``otherwise`` has the plans, in order, for streams whose values this one
+    cannot compute with.
     """
 
     name: str | None
@@ -416,6 +442,7 @@ class TopKPlan:
     roll_up: RollUp | None = None
     gathered: tuple[Assignment, ...] = ()
     otherwise: tuple[TopKPlan, ...] = field(default=(), repr=False)
+    at_close: AtClose | None = None
 
 
 Plan = TopKPlan | WindowedPlan

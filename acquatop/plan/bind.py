@@ -10,7 +10,7 @@ from acquatop.catalog.functions import function_problems, with_declared
 from acquatop.catalog.graphs import StaticGraph
 from acquatop.ingest.matchers import matcher_of
 from acquatop.ingest.record_pattern import unknown_predicate
-from acquatop.plan.bind_parts import bound_parts, parts_have_numbers
+from acquatop.plan.bind_parts import bound_parts, datatypes_at_close, parts_have_numbers
 from acquatop.plan.bound import (
     Bound,
     BoundCounted,
@@ -180,6 +180,8 @@ def _bind_topk(
         for each, score in matchers.items()
         for name, datatype in each.score_datatypes(score).items()
     }
+    if plan.at_close:
+        datatypes |= datatypes_at_close(plan.at_close, datatypes)
     plan = replace(plan, score=replace(plan.score, datatypes=datatypes))
     return BoundQuery(
         name or plan.name or "query",

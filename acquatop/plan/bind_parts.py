@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from acquatop.catalog.catalog import Catalog
@@ -11,7 +12,7 @@ from acquatop.plan.bound import BoundQuery, BoundWindow
 from acquatop.plan.find_names import window_of
 from rspql import ast
 from rspql.diagnostics import Diagnostic
-from rspql.plan import Finish, Score, TopKPlan, WindowPart
+from rspql.plan import AtClose, Finish, Score, TopKPlan, WindowPart
 
 _ANY = ast.Literal("0", ast.XSD + "integer")
 """Score of a part's solutions: all are kept, and ranked only once they are joined."""
@@ -38,6 +39,14 @@ def bound_parts(
     return tuple(bound)
 
 
+def datatypes_at_close(at_close: AtClose, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the datatypes of what is made at a close, given those of the streams' variables."""
+    times = (at_close.now, *(name for name, _ in at_close.instants))
+    past = {each.name: known.get(each.variable) for each in at_close.past_values}
+    found = {**dict.fromkeys(filter(None, times), ast.XSD + "integer"), **past}
+    return {name: datatype for name, datatype in found.items() if datatype is not None}
+
+
 def parts_have_numbers(plan: TopKPlan, catalog: Catalog) -> bool:
     """Return True if the streams' values in the score and the filters are numbers."""
     windows = [(part, window_of(part.window, catalog, [])) for part in plan.parts]
@@ -54,7 +63,10 @@ def _matcher(plan: TopKPlan, part: WindowPart, window: BoundWindow) -> Matcher:
 
 
 def _plan_of(plan: TopKPlan, part: WindowPart) -> TopKPlan:
-    numbers = tuple(name for name in plan.score.stream_variables if name in part.bound)
+    scored = plan.score.stream_variables
+    past = plan.at_close.past_values if plan.at_close else ()
+    before = (each.variable for each in past if each.name in scored)
+    numbers = tuple(name for name in dict.fromkeys((*scored, *before)) if name in part.bound)
     shared = [name for each in plan.parts if each is not part for name in each.bound]
     joined = tuple(name for name in part.bound if name in (*shared, *plan.join_variables))
     return replace(
@@ -78,4 +90,5 @@ def _plan_of(plan: TopKPlan, part: WindowPart) -> TopKPlan:
         join=None,
         form=None,
         parts=(),
+        at_close=None,
     )

@@ -15,16 +15,20 @@ from rspql.passes.planned_score import check_keys_unused
 from rspql.passes.push_filters import PushedFilters, push_filters
 from rspql.passes.read_stream import StreamPart, read_stream
 from rspql.passes.record_pattern import as_evaluated, check_bound
-from rspql.plan import AnyWindow, CountWindow, Score, WindowPart
+from rspql.plan import AnyWindow, AtClose, CountWindow, Score, WindowPart
 from rspql.scope import Names, certain
 from rspql.scoring import FunctionRegistry
 
 
 @dataclass(frozen=True)
 class JoinedParts(StreamPart):
-    """Parts of several windows together, as one that binds what all of them bind."""
+    """Parts of several windows together, as one that binds what all of them bind.
+
+    So does one window with what is made ``at_close``.
+    """
 
     parts: tuple[StreamPart, ...] = field(default=())
+    at_close: AtClose = field(default_factory=AtClose)
 
     @property
     def solved(self) -> Names:
@@ -34,7 +38,8 @@ class JoinedParts(StreamPart):
     @property
     def bound(self) -> Names:
         """The variables that the rest of the query sees."""
-        return {name: None for part in self.parts for name in part.bound}
+        names = [name for part in self.parts for name in part.bound]
+        return dict.fromkeys((*names, *self.at_close.names))
 
     @property
     def hidden(self) -> Names:
@@ -42,16 +47,20 @@ class JoinedParts(StreamPart):
         return {name: None for part in self.parts for name in part.hidden}
 
 
-def read_windows(elements: Sequence[ast.WindowPattern | ast.SubSelect]) -> StreamPart:
+def read_windows(
+    elements: Sequence[ast.WindowPattern | ast.SubSelect], at_close: AtClose | None = None
+) -> StreamPart:
     """Return the stream's part of a query, or the parts of several windows together."""
     parts = tuple(map(read_stream, elements))
-    if len(parts) == 1:
+    if len(parts) == 1 and at_close is None:
         return parts[0]
     for part, element in zip(parts, elements, strict=True):
         _check_aggregate(part, element)
     ordered = _in_joining_order(parts, elements)
     pattern = tuple(triple for part in ordered for triple in part.pattern)
-    return JoinedParts(ordered[0].window, pattern, (), parts=ordered)
+    return JoinedParts(
+        ordered[0].window, pattern, (), parts=ordered, at_close=at_close or AtClose()
+    )
 
 
 def _check_aggregate(part: StreamPart, element: ast.Pattern) -> None:
@@ -134,7 +143,7 @@ def window_parts(
             raise NotIncremental("windows that count are not joined", part.window)
         if part.group is not None and part.aggregate is None:
             check_bound(part.group, inputs, conditions, score.expression)
-        _check_averages(part, score)
+        _check_averages(part, score, joined.at_close)
         for name in inputs:
             _check_shared(name, part)
         check_keys_unused(part, score.stream_variables, score.expression)
@@ -152,10 +161,11 @@ def window_parts(
     return tuple(found)
 
 
-def _check_averages(part: StreamPart, score: Score) -> None:
+def _check_averages(part: StreamPart, score: Score, at_close: AtClose) -> None:
     """Raise if a score computes with an average: its digits are not joined."""
+    used = {*score.stream_variables, *(each.variable for each in at_close.past_values)}
     for column in part.aggregate.columns if part.aggregate else ():
-        if column.function == "avg" and column.variable in score.stream_variables:
+        if column.function == "avg" and column.variable in used:
             message = (
                 f"?{column.variable} is an average, and scores of several windows compute with it"
             )

@@ -25,7 +25,7 @@ from rspql.passes.record_pattern import as_evaluated, check_bound, with_binds
 from rspql.passes.roll_up import groups_the_join, rolled_up
 from rspql.passes.split_sources import Sources
 from rspql.passes.stream_filters import check_stream_filters
-from rspql.plan import Join, PlannedService, RollUp, Score, TopKPlan, WindowedPlan
+from rspql.plan import AtClose, Join, PlannedService, RollUp, Score, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, visible
 from rspql.scoring import FunctionRegistry, check_expression, to_sparql, with_ordered_nan
 
@@ -39,6 +39,7 @@ def plan_incremental(
     windowed: WindowedPlan,
     functions: FunctionRegistry,
     found: list[Diagnostic],
+    at_close: AtClose | None = None,
 ) -> TopKPlan:
     """Return the plan of a normalised top-k query: WINDOW, ⋈ SERVICE if any, EXTEND, ORDER, LIMIT.
 
@@ -50,13 +51,13 @@ def plan_incremental(
     mistakes: list[Diagnostic] = []
     plans: list[TopKPlan] = []
     refusals: list[NotIncremental] = []
-    gathering = without_gathered(query, ranking)
+    gathering = None if at_close else without_gathered(query, ranking)
     ways = [(query, ()), *([] if gathering is None else [(gathering.query, gathering.all)])]
     for asked, gathered in ways:
-        for each in (ranking, by_term(asked, ranking)):
+        for each in (ranking,) if at_close else (ranking, by_term(asked, ranking)):
             own: list[Diagnostic] = []
             try:
-                plan = _ranked(asked, sources, each, windowed, functions, own)
+                plan = _ranked(asked, sources, each, windowed, functions, own, at_close)
                 made = with_gathered(plan, query, gathered, functions)
             except NotIncremental as refusal:
                 refusals.append(refusal)
@@ -79,10 +80,13 @@ def _ranked(
     windowed: WindowedPlan,
     functions: FunctionRegistry,
     mistakes: list[Diagnostic],
+    at_close: AtClose | None,
 ) -> TopKPlan:
     """Return the plan of a query with its ranking; appends mistakes in the score."""
     roll_up: RollUp | None = None
     if groups_the_join(query):
+        if at_close:
+            raise NotIncremental("it groups a join by time", query)
         groups = rolled_up(query)
         roll_up = groups.roll_up
         is_by_term = ranking.only_place
@@ -91,13 +95,13 @@ def _ranked(
     try:
         _check_past(sources)
         plan = _with_one_service(
-            query, sources, ranking, windowed, functions, mistakes, roll_up=roll_up
+            query, sources, ranking, windowed, functions, mistakes, at_close, roll_up=roll_up
         )
     except NotIncremental as refusal:
         mistakes.clear()
         stars = replace(sources, records=sources.records | {JOINED.value})
         try:
-            joined = _joined(query, sources, ranking, functions, refusal, roll_up)
+            joined = _joined(query, sources, ranking, functions, refusal, at_close, roll_up)
             plan = _with_one_service(
                 joined.query,
                 stars,
@@ -105,6 +109,7 @@ def _ranked(
                 windowed,
                 functions,
                 mistakes,
+                at_close,
                 joined.join,
                 roll_up,
             )
@@ -126,6 +131,7 @@ def _joined(
     ranking: Ranking,
     functions: FunctionRegistry,
     refusal: NotIncremental,
+    at_close: AtClose | None,
     roll_up: RollUp | None,
 ) -> JoinedServices:
     """Return a query whose remotes' side is joined here, if it was refused as it is.
@@ -137,7 +143,7 @@ def _joined(
     if not windows or not joins_more(query):
         raise refusal
     _check_clauses(query, ranking)
-    part = read_windows(windows)
+    part = read_windows(windows, at_close)
 
     def is_numeric(expression: ast.Expression, is_condition: bool) -> bool:
         if is_condition and roll_up is not None:
@@ -180,13 +186,14 @@ def _with_one_service(
     windowed: WindowedPlan,
     functions: FunctionRegistry,
     found: list[Diagnostic],
+    at_close: AtClose | None,
     join: Join | None = None,
     roll_up: RollUp | None = None,
 ) -> TopKPlan:
     """Return the plan of a query that asks one service at most, which may stand for several."""
     _check_clauses(query, ranking)
     elements, service, filters = _parts(query)
-    part = read_windows(elements)
+    part = read_windows(elements, at_close)
     if ranking.only_place:
         ranking = with_place(ranking, part, functions)
     for element, each in zip(elements, map(read_stream, elements), strict=True):
@@ -237,6 +244,7 @@ def _with_one_service(
         else (),
         is_linked=part.is_linked,
         roll_up=roll_up,
+        at_close=at_close,
     )
 
 

@@ -17,6 +17,7 @@ from rspql.plan import TopKPlan
 
 _MORE_THAN_K = "equal scores, equal rows or groups may need more than the best k"
 _OUTLIVED = "; what k others of its group outlive with better scores is dropped"
+_NEW_SCORES = "scores are made anew at each close, of the time or of what was before"
 
 MANY_OPEN = 1_000
 """Number of windows open at once above which a query that counts elements gets a warning."""
@@ -185,7 +186,9 @@ class BoundQuery:
     def structure(self) -> Choice | None:
         """Structure that keeps the candidates; None with aggregates, which keep all keys."""
         if self.parts:
-            return Choice(Strategy.RETAINED, "what several windows hold is joined at a close", {})
+            joined = "what several windows hold is joined at a close"
+            why = _NEW_SCORES if self.plan.at_close else joined
+            return Choice(Strategy.RETAINED, why, {})
         if self.plan.aggregate is not None:
             return None
         if self.plan.finish is None:

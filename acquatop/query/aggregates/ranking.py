@@ -163,7 +163,10 @@ class AggregateRanking:
         return self._named(Rows(self.list.newest(keys), keys, keys, self.list.aggregates(keys)))
 
     def terms_of(self, rows: Rows, name: str) -> pa.Array:
-        """Return the terms of one of the variables that solutions are grouped by."""
+        """Return the terms of one of the variables grouped by, or of an aggregate; "" for none."""
+        if name not in self._keys:
+            found = (self._columns.terms(rows.parts, at) for at in range(len(rows)))
+            return pa.array([each.get(name, "") for each in found], pa.string())
         return column_of_keys(self._keys, pa.array(rows.keys, pa.string()), name)
 
     def numbers_of(self, rows: Rows, name: str) -> FloatArray:

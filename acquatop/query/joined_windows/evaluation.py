@@ -18,6 +18,7 @@ from acquatop.plugins import RANKERS
 from acquatop.query.contents import content_of
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.joined_remote import NoRemote, remote_of
+from acquatop.query.joined_windows.made import ColumnMaker, MadeColumns
 from acquatop.query.joined_windows.ranking import JoinedWindowsTopKN
 from acquatop.query.joined_windows.side import WindowSide
 from acquatop.query.member import Member
@@ -65,7 +66,9 @@ class JoinedWindowsEvaluation:
         self._declared = [names.index(side.bound.name) for side in self._sides]
         """Place of each side's window in the query."""
         self._in_order = sorted(self._sides, key=lambda side: names.index(side.bound.name))
-        ranking = self._ranking(0)
+        self._instant = instant
+        self._maker = ColumnMaker(bound.plan, self._sides)
+        ranking = self._ranking(0, self._maker.nothing())
         self._member = Member(
             bound,
             ranking,
@@ -119,7 +122,10 @@ class JoinedWindowsEvaluation:
         self._schedule.counters.note(facts.events, facts.bad or {})
         sides = zip(self._on(stream), parts, strict=True)
         # A record that is late for one side is late for all that have closed since.
-        self._schedule.counters.late += max(side.add(part) for side, part in sides)
+        late = max(side.add(part) for side, part in sides)
+        self._schedule.counters.late += late
+        if late:
+            self._maker.doubt()
 
     def _on(self, stream: str) -> list[WindowSide]:
         return [self._sides[at] for at in self._schedule.positions(stream)]
@@ -165,7 +171,8 @@ class JoinedWindowsEvaluation:
         first = min(due.closed, key=self._declared.__getitem__)
         window = due.closed[first]
         opens_ms, closes_ms = self._sides[first].cursor.windows.bounds(window)
-        ranking = self._ranking(window)
+        made = self._maker.make(due.closes_ms, self._instant(due.closes_ms))
+        ranking = self._ranking(window, made)
         self._member.rank_by(ranking, self._remote.facts(ranking, self._bound.plan.offset))
         refreshed = self._refresh(ranking, window, due.closes_ms, longest_wait)
         ranking.apply_changes(refreshed.changed)
@@ -175,8 +182,9 @@ class JoinedWindowsEvaluation:
         closed = ClosedWindow(window, opens_ms, closes_ms, due_at)
         return self._member.answer(closed, counts, refreshed, tuple(self._shown()))
 
-    def _ranking(self, window: int) -> JoinedWindowsTopKN:
-        return JoinedWindowsTopKN(self._bound.plan, self._remote.store, self._sides, window)
+    def _ranking(self, window: int, made: MadeColumns) -> JoinedWindowsTopKN:
+        plan, store = self._bound.plan, self._remote.store
+        return JoinedWindowsTopKN(plan, store, self._sides, window, made)
 
     def _refresh(
         self, ranking: JoinedWindowsTopKN, window: int, closes_ms: int, longest_wait: float
@@ -218,6 +226,7 @@ class JoinedWindowsEvaluation:
                 **self._remote.refresh.snapshot(),
                 **{f"side {at}": side.snapshot() for at, side in enumerate(self._sides)},
                 "member": self._member.output_snapshot(),
+                **self._maker.snapshot(),
             }
         )
 
@@ -232,6 +241,7 @@ class JoinedWindowsEvaluation:
             side.resume(parts[f"side {at}"])
             side.cursor.next, side.cursor.closed = numbers
         self._member.resume_output(parts["member"])
+        self._maker.resume(parts)
         self._is_resumed = True
 
     def snapshot_committed(self) -> None:

@@ -16,9 +16,10 @@ from acquatop.errors import EvaluationError
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.query.exactness import Extents
+from acquatop.query.joined_windows.made import MadeColumns
 from acquatop.query.joined_windows.side import WindowSide
 from acquatop.query.topk.retained import RetainedTopKN
-from acquatop.topk.contract import Certainty, IntArray, Rows, Top
+from acquatop.topk.contract import Certainty, FloatArray, IntArray, Rows, Top
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 from replica.store import JoinedStore
@@ -33,18 +34,25 @@ _ONE_CLOSE = Windows(width_ms=1, slide_ms=1)
 class JoinedWindowsTopKN(RetainedTopKN):
     """All that the sides' solutions join to at one close, scored.
 
-    A joined solution is as new as the newest of its parts.
+    A joined solution is as new as the newest of its parts. What is ``made`` at the close belongs to
+    them.
     """
 
     def __init__(
-        self, plan: TopKPlan, store: JoinedStore | None, sides: Sequence[WindowSide], window: int
+        self,
+        plan: TopKPlan,
+        store: JoinedStore | None,
+        sides: Sequence[WindowSide],
+        window: int,
+        made: MadeColumns,
     ) -> None:
         places = tuple(f"side {at}" for at in range(len(sides)))
         super().__init__(
             replace(plan, stream_variables=places), store, _ONE_CLOSE, n=0, distinct=True
         )
         self._sides = sides
-        self.add_pane(Pane(joined_solutions(plan, sides, places), window, window))
+        self._made = made
+        self.add_pane(Pane(joined_solutions(plan, sides, places, made), window, window))
 
     def top(self, window: int) -> Top:
         """Return the best k; late solutions of any side make them uncertain."""
@@ -57,9 +65,11 @@ class JoinedWindowsTopKN(RetainedTopKN):
         return self._judged(super().best(window, count))
 
     def _judged(self, top: Top) -> Top:
-        if not any(side.is_uncertain for side in self._sides):
+        is_late = any(side.is_uncertain for side in self._sides)
+        reason = _LATE if is_late else self._made.reason
+        if reason is None:
             return top
-        return replace(top, certainty=Certainty.APPROXIMATE, reason=_LATE, bound=np.inf)
+        return replace(top, certainty=Certainty.APPROXIMATE, reason=reason, bound=np.inf)
 
     def extents(self, window: int) -> Extents:
         """Return the sizes of the joined numbers, and of the sides' aggregates."""
@@ -70,11 +80,10 @@ class JoinedWindowsTopKN(RetainedTopKN):
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the terms of one of the best, of all sides."""
-        return {
-            name: term
-            for side, place in self._places(rows, at)
-            for name, term in side.terms(place).items()
-        }
+        places = self._places(rows, at)
+        found = {name: term for side, place in places for name, term in side.terms(place).items()}
+        made = ((name, texts[places[of][1]]) for name, (of, texts) in self._made.terms.items())
+        return found | {name: term for name, term in made if term}
 
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return the averages of one of the best, of all sides."""
@@ -98,7 +107,7 @@ class JoinedWindowsTopKN(RetainedTopKN):
 
 
 def joined_solutions(
-    plan: TopKPlan, sides: Sequence[WindowSide], places: Sequence[str]
+    plan: TopKPlan, sides: Sequence[WindowSide], places: Sequence[str], made: MadeColumns
 ) -> pa.Table:
     """Return the solutions that the sides' join to, as a pane has them; ``places`` name the sides.
 
@@ -116,6 +125,10 @@ def joined_solutions(
     def terms(name: str) -> pa.Array:
         return sides[owners[name]].column(name).take(pa.array(at[owners[name]]))
 
+    def numbers(name: str) -> FloatArray:
+        of, column = made.numbers.get(name) or (owners[name], sides[owners[name]].numbers(name))
+        return column[at[of]]
+
     identity = pc.binary_join_element_wise(*identities, "\n")
     key = (
         pc.binary_join_element_wise(*map(terms, plan.join_variables), "\n")
@@ -128,10 +141,7 @@ def joined_solutions(
             IDENTITY: identity,
             KEY: key,
             GONE: np.zeros(len(times), dtype=np.bool_),
-            **{
-                number_column(name): sides[owners[name]].numbers(name)[at[owners[name]]]
-                for name in plan.score.stream_variables
-            },
+            **{number_column(name): numbers(name) for name in plan.score.stream_variables},
             **{
                 term_column(place): pa.array(of).cast(pa.string())
                 for place, of in zip(places, at, strict=True)

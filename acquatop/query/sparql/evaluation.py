@@ -31,9 +31,9 @@ from acquatop.query.sparql.evaluate import SparqlResult as Found
 from acquatop.query.sparql.functions import called_functions
 from acquatop.query.sparql.quad_store import OpenEngine, QuadStore
 from acquatop.query.sparql.shown_terms import rdflib_of
-from acquatop.query.sparql.stream_history import StreamHistory
 from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
+from acquatop.query.stream_history import StreamHistory
 from acquatop.refresh.flow import order_of
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.remote_past import PAST_SEEN

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 
 import numpy as np
 from pyoxigraph import Literal
 
+from acquatop.ingest.instant_terms import milliseconds
 from acquatop.query.sparql.engine import EngineFunction
 from acquatop.query.sparql.terms import Term, text_of
 from replica.terms import number_of
 from rspql.ast import XSD, Call, Iri, Node, walk
-from rspql.durations import epoch_ms
+from rspql.passes.at_close import decayed
 from rspql.passes.look_back import AGE_DECAY
 from rspql.passes.plan_windowed import OWN_FUNCTIONS
 from rspql.scoring import FunctionRegistry
 from rspql.scoring.functions import FloatArray
 
-_FINER = re.compile(r"(\.[0-9]{3})[0-9]+")
-"""Fraction of a second with more than its milliseconds."""
 _LONG_AGO_MS = -(10**18)
 """Instant before which nothing decays any more."""
 
@@ -63,8 +61,9 @@ def age_decay(now: Term, instant: Term, half_life: Term) -> Term | None:
     found = [_milliseconds(each) for each in terms if isinstance(each, Literal)]
     if len(found) < len(terms) or None in found:
         return None
-    age_ms = max(0, found[0] - found[1])  # type: ignore[operator]
-    return Literal(0.5 ** (age_ms / 1000 / number_of(text_of(half_life))))
+    half_ms = number_of(text_of(half_life)) * 1000
+    numbers = (np.array([float(each)]) for each in (*found, half_ms))  # type: ignore[arg-type]
+    return Literal(float(decayed(*numbers)[0]))
 
 
 def _milliseconds(instant: Literal) -> int | None:
@@ -72,7 +71,7 @@ def _milliseconds(instant: Literal) -> int | None:
     try:
         if instant.datatype.value == XSD + "integer":
             return max(_LONG_AGO_MS, int(instant.value))
-        return epoch_ms(_FINER.sub(r"\1", instant.value))
+        return milliseconds(instant.value)
     except ValueError:
         return None
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -21,6 +22,7 @@ from acquatop.plan.check import check_query
 from replica.past_values import PastValues
 from rspql.compiler import analyse
 from rspql.plan import TopKPlan
+from tests.support.markers import THOROUGH
 
 NS = "http://example.org/"
 SLIDE, BACK = 1_000, 3_000
@@ -35,7 +37,9 @@ arrivals = "distinct"
 subject = "http://example.org/e/{{id}}"
 time = "t"
 properties = {{ ":by" = {{ field = "user", datatype = "http://example.org/user/{{}}" }}, \
-":at" = {{ field = "t", datatype = "xsd:integer" }} }}
+":at" = {{ field = "t", datatype = "xsd:integer" }}, \
+":when" = {{ field = "when", datatype = "xsd:dateTime" }}, \
+":n" = {{ field = "n", datatype = "xsd:integer" }} }}
 [services.":people"]
 remote = "table"
 path = "people.jsonl"
@@ -316,15 +320,109 @@ def test_changes_are_the_same_over_whole_windows(tmp_path: Path, changes: dict[s
             assert one.status is Status.CERTIFIED
 
 
+def _told(term: Any) -> str:
+    """Return a term's text; of a double, which engines spell in their own ways, its value."""
+    is_double = str(getattr(term, "datatype", "")).endswith("#double")
+    return str(float(term)) if is_double else repr(term)
+
+
 def shown_in(answer: Answer) -> Counter[tuple[str, ...]]:
     """Return the scores of an answer, and all rows above the last of these, in any order."""
     scores = [row.score for row in answer.rows]
     rows = [
-        tuple(f"{name} {value!r}" for name, value in sorted(row.bindings.items()))
+        tuple(f"{name} {_told(value)}" for name, value in sorted(row.bindings.items()))
         for row in answer.rows
         if row.score != scores[-1]
     ]
     return Counter([*rows, tuple(map(repr, scores))])
+
+
+def timed(folder: Path, seed: int, arrivals: str) -> Catalog:
+    """Write events with instants; their subjects come again, unless arrivals are distinct."""
+    world(folder, seed, items=100, load=False)
+    random = Random(seed)
+    events = [
+        {
+            "id": number if arrivals == "distinct" else random.randrange(30),
+            "t": (at := random.randrange(1, 12_000)),
+            "user": random.randrange(5),
+            "n": random.randrange(9),
+            "when": f"1970-01-01T00:00:{at // 1000:02}.{at % 1000:03}+00:00",
+        }
+        for number in range(90)
+    ]
+    write(folder / "events", sorted(events, key=lambda each: each["t"]))
+    text = CATALOG.format(items=100, load="false").replace("distinct", arrivals)
+    return Catalog.parse(text, file=folder / "catalog.toml", variables={})
+
+
+ON = "FROM NAMED WINDOW :w ON :s [RANGE 3s STEP 1s]"
+PER_USER = "{ SELECT ?user (SUM(?m) AS ?n) (MAX(?at) AS ?last) WHERE \
+{ ?e :by ?user ; :n ?m ; :at ?at } GROUP BY ?user }"
+OF_PEOPLE = "SERVICE :people { ?user :followers ?followers }"
+DECAYED = f"SELECT ?user ?n (?n * change:decay(?last, '0.7s') AS ?score) {ON} WHERE \
+{{ WINDOW :w {PER_USER} }} ORDER BY DESC(?score) LIMIT 3"
+MORE = f"SELECT ?user ?n (change:difference(?n, '2s') AS ?more) {ON} WHERE \
+{{ WINDOW :w {PER_USER} }} ORDER BY DESC(?more) LIMIT 3"
+
+
+AT_CLOSE = [
+    f"SELECT ?e ?n (?n * change:decay(?at, '0.7s') AS ?score) {ON} "
+    "WHERE { WINDOW :w { ?e :n ?n ; :at ?at } } ORDER BY DESC(?score) LIMIT 3",
+    f"SELECT ?e (?n - 4 * change:decay(?when, '2.5s') AS ?score) {ON} "
+    "WHERE { WINDOW :w { ?e :n ?n ; :when ?when } FILTER(?n > 2) } ORDER BY ?score LIMIT 3",
+    f"SELECT ?e ?user (change:decay(?at, '9s') AS ?score) {ON} WHERE {{ WINDOW :w "
+    "{ ?e :by ?user ; :at ?at } } ORDER BY DESC(?score) ?e LIMIT 2 PER ?user WITH TIES",
+    f"SELECT ?e (?followers * change:decay(?at, '1s') AS ?score) {ON} WHERE {{ WINDOW :w "
+    f"{{ ?e :by ?user ; :at ?at }} {OF_PEOPLE} }} ORDER BY DESC(?score) LIMIT 3",
+    f"SELECT ?e (?n * change:decay(?at, '1s') + change:rate(?followers, '2s') AS ?score) {ON} "
+    f"WHERE {{ WINDOW :w {{ ?e :by ?user ; :at ?at ; :n ?n }} {OF_PEOPLE} }} "
+    "ORDER BY DESC(?score) LIMIT 3",
+    DECAYED,
+    MORE,
+    MORE.replace("{ WINDOW :w", f"{{ {OF_PEOPLE} WINDOW :w").replace("DESC(?more)", "(?more)"),
+    MORE.replace(f"WINDOW :w {PER_USER}", f"WINDOW :w {PER_USER} FILTER(?more > 0)").replace(
+        "?more > 0", "change:difference(?n, '2s') + ?n > 3"
+    ),
+    MORE.replace("(change", "(change:decay(?last, '1s') * change"),
+    MORE.replace("AS ?more)", "AS ?more) (change:before(?last, '1s') AS ?before)"),
+    f"SELECT ?e ?n (change:growth(?n, '1s') AS ?score) {ON} "
+    "WHERE { WINDOW :w { ?e :n ?n } } ORDER BY DESC(?score) LIMIT 3",
+    f"SELECT ?user (change:rate(?n, '1s') + ?often AS ?score) {ON} FROM NAMED WINDOW :v ON :s "
+    f"[RANGE 5s STEP 2s] WHERE {{ WINDOW :w {PER_USER} WINDOW :v "
+    "{ SELECT ?user (COUNT(*) AS ?often) { ?e :by ?user } GROUP BY ?user } } "
+    "ORDER BY DESC(?score) LIMIT 4",
+]
+
+
+@THOROUGH
+@pytest.mark.parametrize(
+    ("arrivals", "seed", "several"),
+    [("distinct", 1, AT_CLOSE), ("all", 2, AT_CLOSE[::3]), ("latest", 3, AT_CLOSE[1::4])],
+    ids=["distinct", "all", "latest"],
+)
+def test_values_of_a_close_are_the_same_over_whole_windows(
+    tmp_path: Path, arrivals: str, seed: int, several: Sequence[str]
+) -> None:
+    catalog = timed(tmp_path, seed, arrivals)
+    texts = [f"PREFIX : <{NS}> {text}" for text in several]
+    with Engine(catalog, runtime="local", until_end=True, autostart=False) as engine:
+        both = []
+        for at, text in enumerate(texts):
+            bound = bind_query(text, catalog, name=f"q{at}")
+            assert isinstance(bound, BoundQuery), (text, bound.reason)
+            plan = bound.plan.windowed
+            windowed = bind_windowed(plan, catalog, text=text, name=f"whole{at}")
+            both.append((engine.run(bound), engine.run(windowed)))
+        engine.start()
+        compared = [(list(one), list(other)) for one, other in both]
+    for text, (found, whole) in zip(texts, compared, strict=True):
+        assert [each.closes_ms for each in found] == [each.closes_ms for each in whole]
+        assert sum(len(each.rows) for each in found) > 5, text
+        for one, other in zip(found, whole, strict=True):
+            assert shown_in(one) == shown_in(other), text
+            if OF_PEOPLE not in text:
+                assert one.status is other.status, text
 
 
 def test_scores_halve_with_their_age(tmp_path: Path) -> None:

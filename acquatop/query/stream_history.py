@@ -68,6 +68,16 @@ class StreamHistory:
         known = {self._key(row): row for row in rows}
         return Values(columns, tuple(self._row(key, known[key], close_ms) for key in known))
 
+    def before(self, rows: Rows, close_ms: int) -> Mapping[str, list[str]]:
+        """Return the past values of some rows, by their names; empty for those that lack one."""
+        keys = [self._key(row) for row in rows]
+        found: dict[str, list[str]] = {}
+        for each in self.plan.past:
+            at = self.variables.index(each.variable)
+            terms = (self._past.at(key, close_ms - each.back_ms) for key in keys)
+            found[each.name] = [known[at] if known else "" for known in terms]
+        return found
+
     def reason(self, close_ms: int) -> str | None:
         """Return why the past values of a close are uncertain; None if they are certain."""
         for each in self.plan.past:
