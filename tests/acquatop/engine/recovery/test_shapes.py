@@ -81,7 +81,7 @@ def test_every_shape_is_answered_as_sparql_does(whole: Whole) -> None:
     for name, answers in whole.answers.items():
         sure = sum(answer.status is not Status.APPROXIMATE for answer in answers)
         text = whole.life.queries[name]
-        if "change:growth" in text:
+        if "change:" in text and "SERVICE" in text:
             continue  # the remote is asked for less time than that looks back
         assert 2 * sure > len(answers), text
         assert any(answer.rows or answer.triples or answer.boolean for answer in answers), text
