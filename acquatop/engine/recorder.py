@@ -1,4 +1,4 @@
-"""Interface between an engine and the recording of its stream and its remote."""
+"""Interface between an engine and the recording of its streams and its remotes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from acquatop.refresh.remote_recorder import RemoteRecorder
 
 
 class Recorder(RemoteRecorder, Protocol):
-    """Recorder of one stream and one remote."""
+    """Recorder of the streams and the remotes of one query."""
 
-    @property
-    def stream(self) -> SideOutputFile:
-        """The file of the stream's records; its length is part of the engine's state."""
+    def file_of(self, stream: str) -> SideOutputFile:
+        """Return the file of a stream's records; its length is part of the engine's state."""
 
-    def add(self, tables: list[pa.Table], *, durable: bool) -> None:
-        """Record the records of a batch."""
+    def add(self, stream: str, tables: list[pa.Table], *, durable: bool) -> None:
+        """Record the records of a stream's batch."""

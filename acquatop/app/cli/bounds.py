@@ -54,7 +54,7 @@ class RecordingBounds(Silent):
 
     def batch(self, seen: BatchSeen) -> None:
         """Check the limits."""
-        events, size = self._recording.stream.count, self._recording.size
+        events, size = self._recording.events, self._recording.size
         is_full = self._most_bytes is not None and size >= self._most_bytes
         if is_full or (self._most_events is not None and events >= self._most_events):
             self._reached.set()

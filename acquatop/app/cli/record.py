@@ -146,7 +146,7 @@ def _record(
 
 def _told(recording: Recording) -> str:
     return (
-        f"recorded {recording.stream.count:,} events, {recording.values:,} values of "
+        f"recorded {recording.events:,} events, {recording.values:,} values of "
         f"{recording.keys:,} keys, {recording.size:,} bytes in all"
     )
 
@@ -169,7 +169,7 @@ def _say(recording: Recording, *, as_json: bool) -> None:
         return
     said = {
         "folder": str(recording.folder),
-        "events": recording.stream.count,
+        "events": recording.events,
         "values": recording.values,
         "keys": recording.keys,
         "bytes": recording.size,

@@ -31,6 +31,7 @@ class SideOutputs:
         if stream.dead_letters_path is not None:
             self._bad = DeadLetters(stream.dead_letters_path, stream.iri, stream.dead_letters_bytes)
         self._recording = recording
+        self._stream = stream.iri
         self._durable = durable
 
     @property
@@ -59,7 +60,8 @@ class SideOutputs:
     def add(self, batch: Batch) -> None:
         """Write a batch's bad items, and its records to the recording."""
         if self._recording is not None:
-            self._recording.add(_tables(batch, PartKind.RECORDS), durable=self._durable)
+            tables = _tables(batch, PartKind.RECORDS)
+            self._recording.add(self._stream, tables, durable=self._durable)
         if self._bad is not None:
             self._bad.add(_tables(batch, PartKind.BAD), durable=self._durable)
 
@@ -85,7 +87,8 @@ class SideOutputs:
     def _files(self) -> Iterator[tuple[str, SideOutputFile | None]]:
         yield "late", self._late
         yield "bad", self._bad
-        yield "recorded", None if self._recording is None else self._recording.stream
+        recording = self._recording
+        yield "recorded", None if recording is None else recording.file_of(self._stream)
 
 
 class OldRecords:

@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from acquatop.catalog.catalog import Stream
+from acquatop.catalog.catalog import Catalog, Stream
+from acquatop.catalog.functions import DeclaredFunction
+from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.services import AUTO
 from acquatop.lab.record import remote_log as remote_tape
 from acquatop.lab.record.recorded_patterns import ServiceTable
 from acquatop.lab.record.table_column import TableColumn
-from acquatop.plan.bound import BoundQuery
 from connectors.mapping import SUBJECT, TIME
 from replica.remotes.values import XSD
 
 
 def catalog_text(
-    bound: BoundQuery,
-    prefixes: Mapping[str, str],
-    stream: str,
+    catalog: Catalog,
+    streams: Mapping[str, Stream],
     tables: Mapping[str, ServiceTable],
+    graphs: Iterable[StaticGraph] = (),
 ) -> str:
-    """Return a catalog for a query whose stream is a file, and whose services are ``tables`` in
-    files.
+    """Return a catalog for a query whose streams, services and graphs are files.
 
-    It contains nothing of their origin.
+    It has the prefixes and functions of the recorded ``catalog``, and nothing of where the data
+    come from.
     """
-    names = [f"{json.dumps(name)} = {_text(iri)}" for name, iri in prefixes.items()]
-    sections = [
-        "[prefixes]",
-        *names,
-        "",
-        *_stream(bound.stream, stream),
-    ]
+    names = [f"{json.dumps(name)} = {_text(iri)}" for name, iri in catalog.prefixes.items()]
+    sections = ["[prefixes]", *names]
+    for file, stream in streams.items():
+        sections += ["", *_stream(stream, file)]
     for file, table in tables.items():
         sections += ["", *_service(table, file)]
+    for graph in graphs:
+        sections += ["", f"[graphs.{_text(graph.iri)}]", f"path = {_text(graph.path)}"]
+    for function in catalog.functions.values():
+        sections += ["", *_function(function)]
     return "\n".join(sections) + "\n"
 
 
@@ -55,6 +57,14 @@ def _stream(stream: Stream, file: str) -> Iterator[str]:
             f"{_text(iri)} = {{ field = {_text(stream.mapping.column(iri))}, datatype = "
             f"{_text(each.datatype)} }}"
         )
+
+
+def _function(function: DeclaredFunction) -> Iterator[str]:
+    yield f"[functions.{_text(function.name)}]"
+    yield f"call = {_text(function.call)}"
+    yield f"directions = {list(function.directions)}"
+    if function.range is not None:
+        yield f"range = {list(map(float, function.range))}"
 
 
 def _service(recorded: ServiceTable, file: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.catalog.catalog import Catalog
+from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.remotes import PushSource, TableSource
+from acquatop.engine.side_outputs.growing_file import SideOutputFile
 from acquatop.engine.state.folder import Folder, make_folder
 from acquatop.engine.state.lock import DirectoryLock
 from acquatop.engine.state.names import LOCK
@@ -46,7 +49,10 @@ CATALOG, QUERY, STREAM, REMOTE, STATE = (
 )
 _NEW = ".new"
 """Suffix of a file that is being written."""
-_REMOTE = re.compile(r"remote\d*\.jsonl")
+GRAPH = "graph"
+"""Beginning of the names of the files of static graphs."""
+_REMOTE = re.compile(r"remote\d*\.jsonl|graph\d+\.\w+")
+_STREAM = re.compile(r"stream\d*\.ndjson")
 _WITHOUT_QUERY = {CATALOG, CATALOG + _NEW, QUERY + _NEW, LOCK}
 """Files that a folder may hold, beside those of remotes, if a recording has only been started."""
 
@@ -63,7 +69,7 @@ class Recording:
     def __init__(
         self,
         folder: Path,
-        bound: BoundQuery,
+        bound: BoundQuery | BoundWindowed,
         catalog: Catalog,
         *,
         snapshots: SnapshotBudget | None = None,
@@ -75,11 +81,17 @@ class Recording:
         self._budget = snapshots
         self._snapshots: list[FullSnapshots] = []
         self._patterns = asked_patterns(bound)
-        self._tables = {_file(at): table for at, table in enumerate(tables_of(self._patterns))}
+        tables = enumerate(tables_of(self._patterns))
+        self._tables = {_file(REMOTE, at): table for at, table in tables}
         if (folder / CATALOG).is_file():
             self._take_up_datatypes()
+        self._streams = {_file(STREAM, at): each for at, each in enumerate(bound.streams)}
+        self._graphs = _copied_graphs(folder, bound)
         self._write_catalog()
-        self.stream = StreamTape(folder / STREAM, bound.stream.mapping)
+        self._stream_tapes = {
+            each.iri: StreamTape(folder / file, each.mapping)
+            for file, each in self._streams.items()
+        }
         self._tapes = {
             file: RemoteTape(folder / file, table.parts, self._write_catalog)
             for file, table in self._tables.items()
@@ -136,9 +148,15 @@ class Recording:
         return self.folder / STATE
 
     @property
+    def events(self) -> int:
+        """Number of the streams' records that have been recorded in this run."""
+        return sum(tape.count for tape in self._stream_tapes.values())
+
+    @property
     def size(self) -> int:
-        """Bytes of all files of the stream and the remotes."""
-        return self.stream.size + sum(tape.size for tape in self._tapes.values())
+        """Bytes of all files of the streams and the remotes."""
+        of_streams = sum(tape.size for tape in self._stream_tapes.values())
+        return of_streams + sum(tape.size for tape in self._tapes.values())
 
     @property
     def values(self) -> int:
@@ -171,11 +189,21 @@ class Recording:
 
     # For the engine -------------------------------------------------------------------------------
 
-    def add(self, tables: list[pa.Table], *, durable: bool) -> None:
-        """Record the records of a batch of the stream."""
-        self.stream.add(tables, durable=durable)
-        keys = {key for table in tables for key in _keys(self._bound.matcher, table)}
-        terms = [terms_of_key(self._bound.plan.join_variables, key) for key in sorted(keys)]
+    def file_of(self, stream: str) -> SideOutputFile:
+        """Return the file of a stream."""
+        return self._stream_tapes[stream]
+
+    def add(self, stream: str, tables: list[pa.Table], *, durable: bool) -> None:
+        """Record the records of a batch of a stream.
+
+        Of one window, keys become known by them; else by being asked for.
+        """
+        self._stream_tapes[stream].add(tables, durable=durable)
+        bound = self._bound
+        if isinstance(bound, BoundWindowed) or bound.parts:
+            return
+        keys = {key for table in tables for key in _keys(bound.matcher, table)}
+        terms = [terms_of_key(bound.plan.join_variables, key) for key in sorted(keys)]
         for asked, tape in zip(self._patterns, self.remotes, strict=True):
             if asked.giver is None:
                 tape.meet(dict.fromkeys(each[asked.key] for each in terms), milliseconds(self.now))
@@ -205,7 +233,7 @@ class Recording:
     # The catalog ----------------------------------------------------------------------------------
 
     def _write_catalog(self) -> None:
-        text = catalog_text(self._bound, self.catalog.prefixes, STREAM, self._tables)
+        text = catalog_text(self.catalog, self._streams, self._tables, self._graphs)
         _replace(self.folder / CATALOG, text)
 
     def _take_up_datatypes(self) -> None:
@@ -230,47 +258,47 @@ class Recording:
                     column.datatype = mapped.datatype if mapped is not None else None
 
 
-def _file(position: int) -> str:
-    """Return the file of a service, by its position among those that the query asks.
+def _file(name: str, position: int) -> str:
+    """Return the file of a stream or service, by its position among those of the query.
 
-    >>> _file(0), _file(1)
+    >>> _file(REMOTE, 0), _file(REMOTE, 1)
     ('remote.jsonl', 'remote2.jsonl')
     """
-    name, suffix = REMOTE.split(".")
-    return REMOTE if position == 0 else f"{name}{position + 1}.{suffix}"
+    stem, suffix = name.split(".")
+    return name if position == 0 else f"{stem}{position + 1}.{suffix}"
 
 
-def _recordable(bound: Bound, file: str) -> BoundQuery:
-    if isinstance(bound, BoundWindowed):
-        why = f" ({bound.reason.message})" if bound.reason else ""
-        hint = (
-            "recorded are top-k joins of a WINDOW with a SERVICE: acquatop explain says why this "
-            "is none"
-        )
-        raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
-    if isinstance(bound, BoundQuery) and bound.parts:
-        hint = "recorded are top-k joins of one WINDOW with a SERVICE"
-        raise UserError(f"{file}: the query joins several windows\n  hint: {hint}")
-    if isinstance(bound, BoundQuery) and bound.graphs:
-        hint = "recorded is what a WINDOW and its SERVICEs say"
-        raise UserError(f"{file}: the query joins static graphs\n  hint: {hint}")
+def _recordable(bound: Bound, file: str) -> BoundQuery | BoundWindowed:
     if isinstance(bound, BoundCounted):
         raise UserError(
             f"{file}: the query counts elements\n"
             "  hint: recorded are queries with windows over time, [RANGE 9m STEP 3m]"
         )
-    if bound.stream.connector == SPARK.name:
-        hint = "let Spark write it to files, and record those"
-        raise UserError(
-            f"<{bound.stream.iri}> is read by a source of Spark's, and not in this process\n"
-            f"  hint: {hint}"
-        )
-    if bound.service is None:
+    if not asked_patterns(bound):
         raise UserError(
             f"{file}: the query asks no remote: its stream can be kept as it is, without a "
             "recording"
         )
+    for stream in bound.streams:
+        if stream.connector == SPARK.name:
+            hint = "let Spark write it to files, and record those"
+            raise UserError(
+                f"<{stream.iri}> is read by a source of Spark's, and not in this process\n"
+                f"  hint: {hint}"
+            )
     return bound
+
+
+def _copied_graphs(folder: Path, bound: BoundQuery | BoundWindowed) -> list[StaticGraph]:
+    """Copy a query's static graphs into a folder, unless it has them; return the copies."""
+    copies: list[StaticGraph] = []
+    for number, graph in enumerate(bound.graphs, start=1):
+        file = f"{GRAPH}{number}{Path(graph.path).suffix}"
+        if not (folder / file).exists():
+            with explained(folder / file, "write the recording"):
+                shutil.copyfile(graph.path, folder / file)
+        copies.append(StaticGraph(graph.iri, file))
+    return copies
 
 
 def _check(folder: Path, query: str) -> None:
@@ -281,11 +309,8 @@ def _check(folder: Path, query: str) -> None:
             raise UserError(
                 f"{folder} is a recording of another query: {QUERY} differs\n  hint: {hint}"
             )
-        if (
-            (folder / STREAM).is_file()
-            and (folder / STREAM).stat().st_size
-            and not (folder / STATE).is_dir()
-        ):
+        streams = [each for each in folder.iterdir() if _STREAM.fullmatch(each.name)]
+        if any(each.stat().st_size for each in streams) and not (folder / STATE).is_dir():
             message = (
                 f"{folder} cannot be gone on with: its folder {STATE}, which says how far it has "
                 "come, is missing"

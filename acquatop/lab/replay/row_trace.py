@@ -160,10 +160,11 @@ def row_trace_of(
         histories,
         min([*firsts, *starts]),
         max([*lasts, *(each.ends_ms for each in histories)]),
-        +notes,
+        {},
     )
     _check_span(trace)
-    return trace
+    notes.update(_notes(trace))
+    return replace(trace, notes=+notes)
 
 
 def _histories(whole: BoundWindowed, bound: BoundQuery | BoundWindowed) -> Iterator[RemoteHistory]:
@@ -179,16 +180,6 @@ def _histories(whole: BoundWindowed, bound: BoundQuery | BoundWindowed) -> Itera
 
 
 def _check_span(trace: RowTrace) -> None:
-    begins_ms = min(each.begins_ms for each in trace.histories)
-    if begins_ms > trace.start_ms:
-        hint = (
-            "the rows at or before the start are the initial replica: begin the remote's "
-            "recording before the stream's"
-        )
-        raise UserError(
-            f"the remote's recording begins at {begins_ms} ms, the replay at {trace.start_ms} ms\n"
-            f"  hint: {hint}"
-        )
     if not trace.closes_ms:
         lasts = f"from {trace.start_ms} to {trace.end_ms} ms"
         raise UserError(f"no window closes within the recording, which lasts {lasts}")
@@ -196,3 +187,19 @@ def _check_span(trace: RowTrace) -> None:
         raise UserError(
             f"the recording spans {len(trace.closes_ms):,} windows, more than {MOST_WINDOWS:,}"
         )
+    begins_ms = min(each.begins_ms for each in trace.histories)
+    if begins_ms > trace.closes_ms[-1]:
+        raise UserError(
+            f"the remote's recording begins at {begins_ms} ms, when all windows have closed\n"
+            "  hint: begin the remote's recording before the stream's"
+        )
+
+
+def _notes(trace: RowTrace) -> dict[str, int]:
+    """Count the anomalies of the files together."""
+    begins_ms = min(each.begins_ms for each in trace.histories)
+    early = sum(closes_ms < begins_ms for closes_ms in trace.closes_ms)
+    return {
+        "windows that close before the remote's recording begins": early,
+        "rows of the remote that say what held already": sum(each.same for each in trace.histories),
+    }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from acquatop.app.cli import main
+from acquatop.errors import UserError
+from acquatop.lab.record.recording import Recording
+from acquatop.lab.replay import runner
 from acquatop.lab.replay.bench import RowBench, ScoreBench
 from acquatop.lab.replay.measure import Measured
 from acquatop.lab.replay.right_rows import right_rows
@@ -16,8 +21,9 @@ from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.trace import Trace, catalog_in
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import BoundCounted
+from tests.support.markers import THOROUGH
 from tests.support.recorded_shapes import RecordedShape, asking
-from tests.support.shapes import QueryShape
+from tests.support.shapes import QueryShape, shapes
 
 EVERYTHING = Setting("WSJ-ASM", 0, 3, 100, 1)
 LITTLE = Setting("ANY-IMP", 1, 3, 3, 1)
@@ -53,9 +59,8 @@ def test_the_right_rows_are_those_of_sparql(tmp_path: Path, shape: QueryShape, s
 
 
 @SHAPES
-@pytest.mark.parametrize("seed", [1, 2])
-def test_who_fetches_everything_is_right(tmp_path: Path, shape: QueryShape, seed: int) -> None:
-    world = RecordedShape(tmp_path, shape, seed)
+def test_who_fetches_everything_is_right(tmp_path: Path, shape: QueryShape) -> None:
+    world = RecordedShape(tmp_path, shape, 1)
     trace = open_recorded(tmp_path, world.query)
     bench = ScoreBench(trace) if isinstance(trace, Trace) else RowBench(trace)
     for bench_ in (bench, RowBench(by_rows(tmp_path, world))):
@@ -68,6 +73,48 @@ def test_who_fetches_everything_is_right(tmp_path: Path, shape: QueryShape, seed
         assert all(each.fetches <= 1 * (1 + world.query.count("SERVICE")) for each in few)
         assert any(is_wrong(each) for each in few)
         assert all(not is_wrong(each) for each in few if each.status == "exact")
+
+
+@THOROUGH
+@SHAPES
+def test_a_recording_by_the_verbs_is_evaluated_and_advised(
+    tmp_path: Path,
+    shape: QueryShape,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "available_cores", lambda: 0)
+    world = RecordedShape(tmp_path, shape, 1)
+    files = {each: str(tmp_path / each) for each in ("catalog.toml", "query.rspql", "out")}
+    out = tmp_path / "out"
+    said = ["--catalog", files["catalog.toml"], "--query", files["query.rspql"]]
+    count = len(world.posts) * (2 if ":likes [" in world.query else 1)
+    ends = ["--events", str(count), "--snapshot-every", "3m", "--json"]
+    assert main(["record", *said, "--out", files["out"], *ends]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["events"], told["left_out"]) == (count, {})
+
+    recording = ["--trace", str(out), "--query", str(out / "query.rspql")]
+    policies = ["--policies", "WSJ-ASM,ANY-IMP", "--budgets", "1,100", "-n", "100"]
+    assert main(["evaluate", *recording, *policies, "--json"]) == 0
+    cells = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = {(each["policy"], each["budget"]): each for each in cells}
+    for everything in (found["WSJ-ASM", 100], found["ANY-IMP", 100]):
+        assert everything["precision"]["mean"] == everything["ndcg"]["mean"] == 1
+        assert everything["stale"]["mean"] == 0
+    assert found["ANY-IMP", 1]["stale"]["mean"] + 1 - found["ANY-IMP", 1]["ndcg"]["mean"] > 0
+    assert main(["advise", *recording, *policies, "--target", "ndcg=1", "--json"]) == 0
+    advice = json.loads(capsys.readouterr().out)
+    assert advice["choice"]["metric"]["mean"] == advice["ceiling"]["mean"] == 1
+
+
+def test_windows_that_count_elements_are_refused(tmp_path: Path) -> None:
+    (shape, *_) = (each for each in shapes() if each.part == "counted" and "$people" in each.query)
+    world = RecordedShape(tmp_path, shape, 1)
+    with pytest.raises(UserError, match=r"counts elements\n.*windows over time"):
+        open_recorded(tmp_path, world.query)
+    with pytest.raises(UserError, match=r"counts elements\n.*windows over time"):
+        Recording.open(tmp_path / "out", catalog_in(tmp_path), world.query, file="q")
 
 
 def is_wrong(measured: Measured) -> bool:
