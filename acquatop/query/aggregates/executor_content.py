@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from acquatop.errors import EnvironmentProblem
@@ -27,6 +28,7 @@ from acquatop.ingest.buckets.task import (
 )
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.match import Matcher
+from acquatop.ingest.reduce.pane_partials import hashes_in
 from acquatop.ingest.scoring import typed_variables
 from acquatop.query.aggregates.spans import Cover, Spans
 from acquatop.topk.snapshot import pack_parts, pack_table, reading, unpack_parts, unpack_table
@@ -188,9 +190,18 @@ class ExecutorAggregates:
         """Remove all files: the driver goes on to hold what was to be taken over."""
         self._folder.remove(list(self._uses))
 
-    def rows_beyond(self, window: int) -> int:
-        """Return the number of partials in panes that a window does not hold."""
-        return sum(len(rows) for _, rows in self._chunks(lambda pane: pane[0] > window))
+    def keys_beyond(self, window: int, most: int) -> float:
+        """Return the number of keys in panes that a window does not hold.
+
+        Return infinity if these have more than so many partials: no more are read.
+        """
+        heads, count = [np.empty(0, dtype=np.int64)], 0
+        for _, rows in self._chunks(lambda pane: pane[0] > window):
+            heads.append(hashes_in(rows)[0])
+            count += len(rows)
+            if count > most:
+                return math.inf
+        return len(np.unique(np.concatenate(heads)))
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield all partials of open windows, with hashes and texts, a chunk at a time."""

@@ -24,6 +24,9 @@ RETURN_SHARE, RETURN_CLOSES = 4, 4
 their keys to move back to the driver.
 """
 
+_MOST_PARTIALS = 4
+"""Partials of panes to come, for each of ``MOST_KEYS``, beyond which their keys are not counted."""
+
 _LEFT = "left"
 """Part of a snapshot about files that the driver has taken over, and older snapshots name."""
 
@@ -111,10 +114,13 @@ class MovingAggregates:
 
     def _move_back(self, before: ExecutorAggregates, *, must: bool) -> bool:
         close, self._returning = self._returning.last, _Returning()
-        if close is not None and not must:
-            rows = close.keys + before.rows_beyond(close.window)
-            if rows > _few():
-                return False
+        # Most keys of panes to come may be keys of the window, too.
+        if (
+            close is not None
+            and not must
+            and before.keys_beyond(close.window, _MOST_PARTIALS * MOST_KEYS) > _few()
+        ):
+            return False
         after = AggregatesInDriver(self._bound, self._store, before.hashes)
         after.kept.take_over(before.tables(), before.open_from, before.uncertain_until)
         before.retire()

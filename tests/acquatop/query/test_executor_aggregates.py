@@ -347,6 +347,32 @@ def test_spark_does_the_tasks_in_its_executors(
     assert canonical(tmp_path, "auto", slide=9, runtime="spark", spark=spark) == right
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("executors")
+def test_keys_move_back_on_spark(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    spark: SparkSession,
+) -> None:
+    caplog.set_level("INFO", logger="acquatop")
+    many = [Post(1 + at // 12, f"s{at}", f"u{at % 12}", at % 9, None) for at in range(120)]
+    few = [Post(11 + at // 2, f"t{at}", f"u{at % 2}", at % 9, None) for at in range(120)]
+    (tmp_path / "events").write_bytes(
+        b"".join(post.line() + b"\n" for post in [*many, *few, *some_more(many, 60)])
+    )
+    right = canonical(tmp_path, "driver", runtime="local")
+    monkeypatch.setattr(moving, "MOST_KEYS", 8)
+    monkeypatch.setattr(moving, "RETURN_CLOSES", 2)
+    assert canonical(tmp_path, "auto", runtime="spark", spark=spark, state=tmp_path / "s") == right
+    moves = [record.getMessage() for record in caplog.records if " keys move " in record.msg]
+    assert ["to the driver" in each for each in moves] == [False, True, False]
+
+
+def some_more(posts: Sequence[Post], after: int) -> list[Post]:
+    return [replace(post, t=post.t + after + 11, s=f"m{post.s}") for post in posts]
+
+
 # Keys that move -----------------------------------------------------------------------------------
 
 
