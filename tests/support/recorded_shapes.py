@@ -48,7 +48,8 @@ key = "http://example.org/topic/{topic}"
 [services.":topics".mapping.properties]
 ":heat" = { field = "heat", datatype = "xsd:integer" }
 """
-FRIENDS = f"@prefix : <{NS}> . <{NS}user/u1> :friend :ann . <{NS}user/u3> :friend :ann ."
+FRIENDS = f"""@prefix : <{NS}> .
+<{NS}user/u1> :friend :ann . <{NS}user/u3> :friend :ann . :ann :weight 2 ."""
 IRIS = {"by": "user/{}", "about": "topic/{}", "likes": "topic/{}", "expert": "topic/{}"}
 
 
@@ -97,7 +98,8 @@ class RecordedShape:
         rows = [
             {name: _value(row[name]) for name in names if row[name] is not None} for row in found
         ]
-        return [row for row in rows if "score" in row or "score" not in names]
+        scores = {"score", "growth"} & set(names)
+        return [row for row in rows if scores <= row.keys()]
 
     def _content(self, closes_ms: int) -> ox.Store:
         store = ox.Store()
@@ -123,8 +125,10 @@ class RecordedShape:
         text = re.sub(r"FROM NAMED WINDOW :\w ON :\w+ \[[^]]*\]|FROM :friends", "", self.query)
         text = re.sub(r"\b(WINDOW|SERVICE) :", "GRAPH :", text)
         text = re.sub(r"CONSTRUCT \{ (\?\w+) \S+ (\?\w+) \}", r"SELECT \1 \2", text)
-        text, changes = re.subn(r"change:difference\(([^,]*),[^)]*\)", r"(\1 - ?before)", text)
-        if changes:
+        differences = {"difference": r"(\1 - ?before)", "growth": r"((\1 - ?before) / ?before)"}
+        for name, written in differences.items():
+            text = re.sub(rf"change:{name}\(([^,]*),[^)]*\)", written, text)
+        if "?before" in text:
             before = "OPTIONAL { GRAPH :before { ?user :followers ?before } } } ORDER"
             text = re.sub(r"\}\s+ORDER", before, text)
         return re.sub(r"LIMIT .*", "", text)
