@@ -117,7 +117,9 @@ class ShapeWorld:
         friends = [
             f":post\\/{at} :friend :{('ann', 'bob')[at % 4 // 2]} ." for at in range(0, 25, 2)
         ]
-        return "\n".join([f"@prefix : <{NS}> . :ann :weight 3 .", *friends]) + "\n"
+        return (
+            "\n".join([f"@prefix : <{NS}> . :ann :weight 3 . :bob :friend :ann .", *friends]) + "\n"
+        )
 
     def write(self, folder: Path, endpoint: str) -> Path:
         """Write the streams, the graph and the catalog; return the catalog's path."""
