@@ -74,6 +74,7 @@ class RecordedShape:
         for name, table in (("people", PEOPLE), ("topics", TOPICS)):
             text = re.sub(rf'(?s)(\[services\.":{name}"\]\n).*?(?=\n\[|$)', rf"\1{table}", text)
         text = text.replace("http://example.org/post/{id}", "http://example.org/{id}")
+        text = re.sub(r'(":by" = .*datatype = )"[^"]*"', rf'\1"{NS}user/{{}}"', text)
         text = text.replace('path = "posts"', 'path = "posts.ndjson"')
         text = text.replace('path = "likes"', 'path = "likes.ndjson"')
         (folder / "catalog.toml").write_text(text, "utf-8")
@@ -173,6 +174,7 @@ def _topics(chance: random.Random) -> Iterator[Record]:
 
 def _renamed(post: Record) -> Record:
     said = {name: post[name] for name in ("mentions", "length", "text", "city")}
+    said["at"] = post["t"]
     return {**said, "by": post["user"], "about": post["topic"], "likes": post["likes"]}
 
 
