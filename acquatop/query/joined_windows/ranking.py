@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
@@ -28,7 +28,18 @@ from rspql.plan import TopKPlan
 MOST_JOINED = 2_000_000
 """Number of solutions that windows may join to at one close: more could end the process."""
 _LATE = "a solution that came too late could belong here"
-_ONE_CLOSE = Windows(width_ms=1, slide_ms=1)
+
+
+@dataclass(frozen=True)
+class _OneClose(Windows):
+    """Windows of which one holds all that is joined at a close, whatever its time."""
+
+    window: int = 0
+
+    def spans(self, times_ms: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the one window for each time."""
+        here = np.full(len(times_ms), self.window)
+        return here, here
 
 
 class JoinedWindowsTopKN(RetainedTopKN):
@@ -47,9 +58,8 @@ class JoinedWindowsTopKN(RetainedTopKN):
         made: MadeColumns,
     ) -> None:
         places = tuple(f"side {at}" for at in range(len(sides)))
-        super().__init__(
-            replace(plan, stream_variables=places), store, _ONE_CLOSE, n=0, distinct=True
-        )
+        closing = _OneClose(width_ms=1, slide_ms=1, window=window)
+        super().__init__(replace(plan, stream_variables=places), store, closing, n=0, distinct=True)
         self._sides = sides
         self._made = made
         self.add_pane(Pane(joined_solutions(plan, sides, places, made), window, window))

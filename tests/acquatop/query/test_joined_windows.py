@@ -232,6 +232,36 @@ def test_a_tight_budget_is_said(tmp_path: Path) -> None:
     assert seen[Status.APPROXIMATE] + seen[Status.CERTIFIED] > 3
 
 
+@pytest.mark.parametrize("items", [1, 3])
+def test_an_answer_is_exact_only_if_no_one_else_can_have_joined(tmp_path: Path, items: int) -> None:
+    """Users gain and lose their followers, and few of them are asked for at a close."""
+    wanted = "SERVICE :people { ?user :followers ?followers }"
+    text = f"""PREFIX : <http://example.org/>
+      SELECT ?post ?other ?user (?n - ?m AS ?score) {W} {V} :likes [RANGE 6s STEP 2s] {{
+        WINDOW :w {{ ?post :n ?n ; :by ?user }} WINDOW :v {{ ?other :likes ?m ; :of ?user }}
+        {wanted} }} ORDER BY DESC(?score) LIMIT 4"""
+    compared = 0
+    for seed in range(4):
+        tight = world(tmp_path, seed, items=items, late=False)
+        rich = world(tmp_path, seed, items=100, late=False)
+        random = Random(seed)
+        some = [
+            {"id": user, "since": at, **({"followers": 1} if random.random() < 0.6 else {})}
+            for at in range(0, 20_000, 3_000)
+            for user in range(5)
+        ]
+        write(tmp_path / "people.jsonl", some)
+        answers = []
+        for catalog in (tight, rich):
+            with Engine(catalog, runtime="local", until_end=True) as engine:
+                answers.append(list(engine.register(text)))
+        for one, other in zip(*answers, strict=True):
+            if one.status is Status.EXACT:
+                assert shown_in(one) == shown_in(other)
+                compared += 1
+    assert compared > 10
+
+
 def lives(catalog: Catalog, state: Path, text: str, last_ms: int) -> dict[int, object]:
     """Return the answers of a life that ends with the answer to a window."""
     found: dict[int, object] = {}
