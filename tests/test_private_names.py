@@ -10,7 +10,7 @@ from tests.support.private_names import private_names
 TESTS = Path(__file__).parent
 STILL_THERE = {
     "acquatop/query": 25,
-    "acquatop/runtime": 9,
+    "acquatop/runtime": 8,
     "support/crash": 4,  # kills inside steps that only the code knows
     "support": 3,  # Spark has no other way to its Java
     ".": 2,  # argparse has no other way to its options

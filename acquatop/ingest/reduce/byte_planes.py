@@ -28,7 +28,12 @@ def planed(table: pa.Table) -> tuple[pa.Table, list[int]]:
     The values of these columns have no meaning any more.
     """
     at = [number for number, column in enumerate(table.columns) if _is_smaller(column)]
-    return _mapped(table, at, _planes), at
+    return planed_at(table, at), at
+
+
+def planed_at(table: pa.Table, at: Collection[int]) -> pa.Table:
+    """Return a table with the byte planes of some columns of numbers without gaps."""
+    return _mapped(table, at, _planes)
 
 
 def whole(table: pa.Table, at: Collection[int]) -> pa.Table:

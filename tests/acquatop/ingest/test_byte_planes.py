@@ -9,8 +9,7 @@ import pyarrow as pa
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from acquatop.ingest.reduce import byte_planes
-from acquatop.ingest.reduce.byte_planes import planed, whole
+from acquatop.ingest.reduce.byte_planes import planed, planed_at, whole
 from acquatop.ingest.reduce.contract import Facts, Part
 
 NOWHERE = np.empty((0, 2), dtype=np.int64)
@@ -69,7 +68,7 @@ def test_planes_give_back_what_they_were_made_of(table: pa.Table) -> None:
         if column.type in (pa.int64(), pa.int32(), pa.float64(), CODED) and not column.null_count
     ]
     assert set(at) <= set(numbers)
-    assert same(whole(byte_planes._mapped(table, numbers, byte_planes._planes), numbers), table)
+    assert same(whole(planed_at(table, numbers), numbers), table)
 
 
 @settings(max_examples=20)

@@ -158,6 +158,18 @@ class Shape:
     counts: bool = False
 
 
+@dataclass
+class OpenedReplicas(Replicas):
+    """Replicas that remember what was opened last."""
+
+    opened: Any = None
+
+    def open(self, bound: BoundQuery, *, load: bool = True) -> Any:
+        """Return the maintainer of a top-k query's replica."""
+        self.opened = super().open(bound, load=load)
+        return self.opened
+
+
 class World:
     """A stream and remotes that chance has made, and a query at work on them."""
 
@@ -193,7 +205,8 @@ class World:
         self.evaluation.join(self.bound, {})
 
     def _opened(self, *, load: bool) -> Evaluation:
-        replicas = Replicas(open_remote=self._remote, now=lambda: self.now, clock=lambda: 0.0)
+        replicas = OpenedReplicas(open_remote=self._remote, now=lambda: self.now, clock=lambda: 0.0)
+        self._replicas = replicas
         resources = Resources(
             replicas, lambda: 0.0, DEFAULT_RANKERS, lambda task, some: [], lambda key: Path(), False
         )
@@ -215,8 +228,7 @@ class World:
     @property
     def keeper(self) -> Any:
         """What the evaluation joins its stream with."""
-        inner = getattr(self.evaluation, "_work", self.evaluation)
-        return inner.maintainer
+        return self._replicas.opened
 
     def _catalog(self) -> Catalog:
         shape = self.shape
