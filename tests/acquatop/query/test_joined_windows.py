@@ -182,6 +182,36 @@ def test_answers_are_those_of_whole_windows(tmp_path: Path, name: str) -> None:
         assert checked > 10
 
 
+ORDERED = {
+    "a text": f"""SELECT ?post ?city ?likes
+{W} {V} :likes [RANGE 4s STEP 1s] {{
+  WINDOW :w {{ ?post :by ?user ; :in ?city }} WINDOW :v {{ ?post :likes ?likes }}
+}} ORDER BY DESC(?city) ?post ?likes LIMIT 4""",
+    "a group": f"""SELECT ?user ?m ?n
+{W} {V} :posts [RANGE 9s STEP 1s] {{
+  WINDOW :w {{ {COUNTS.format("n")} }} WINDOW :v {{ {COUNTS.format("m")} }}
+}} ORDER BY DESC(?user) LIMIT 3""",
+    "computed": f"""SELECT ?post ?user ?m (CONCAT(STR(?m), STR(?user)) AS ?score)
+{W} {V} :likes [RANGE 6s STEP 2s] {{
+  WINDOW :w {{ ?post :n ?n ; :by ?user }}
+  WINDOW :v {{ SELECT ?user (COUNT(*) AS ?m) {{ ?e :of ?user }} GROUP BY ?user }}
+}} ORDER BY ?score ?post ?n LIMIT 4""",
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_terms_of_several_windows_order_what_they_join_to(tmp_path: Path, name: str) -> None:
+    for seed, arrivals in enumerate(("", 'arrivals = "distinct"', 'arrivals = "latest"')):
+        catalog = world(tmp_path, seed, arrivals=arrivals)
+        rows = []
+        for one, other in both(catalog, f"PREFIX : <http://example.org/>\n{ORDERED[name]}"):
+            shown = [[dict(row.bindings) for row in each.rows] for each in (one, other)]
+            assert shown[0] == shown[1]
+            assert one.status is other.status
+            rows += shown[0]
+        assert len(rows) > 10
+
+
 def test_a_sum_that_is_too_large_to_be_joined_is_said(tmp_path: Path) -> None:
     catalog = world(tmp_path, 0, arrivals='arrivals = "distinct"')
     numbers = {0: 2**63 - 1, 1: 1, 2: 5}
