@@ -33,6 +33,7 @@ def by_term(query: ast.Query, ranking: Ranking) -> Ranking:
         ranking,
         variable=None,
         more_keys=(key, *ranking.more_keys),
+        orders_terms=True,
         only_place=True,
         holds=holds,
     )

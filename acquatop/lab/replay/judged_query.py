@@ -57,7 +57,8 @@ def judged_query(whole: BoundWindowed, bound: BoundQuery | BoundWindowed) -> Jud
         per,
         query.offset or 0,
         bool(query.cut and query.cut.with_ties),
-        is_scored,
+        # What is unbound has a place in an order of terms.
+        isinstance(bound, BoundQuery) and not bound.plan.score.only_place,
     )
 
 

@@ -136,7 +136,15 @@ def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
         bound,
         # Results are identified by their identities; their displayed terms are not used, nor
         # what orders equal scores.
-        plan=replace(bound.plan, k=setting.k, projection=(), computed=(), finish=None, form=None),
+        plan=replace(
+            bound.plan,
+            k=setting.k,
+            projection=(),
+            computed=(),
+            gathered=(),
+            finish=None,
+            form=None,
+        ),
         stream=replace(bound.stream, keys="driver"),
         service=with_setting(bound.service, setting),
         services=tuple(with_setting(each, setting) for each in bound.services),
