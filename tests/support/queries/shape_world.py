@@ -25,6 +25,9 @@ _TEXTS = ("rain", "no rain today", "Rhine in sun", "snow", "rayon")
 _CITIES = ("Como", "Bari", "como", "Pisa")
 _NAMED = {"documents.toml": (":posts", ":documents"), "many.toml": (":people", ":crowd")}
 """Names of a catalog that have another one in the catalog of this world."""
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_TYPED = {"day": "date", "price": "decimal"}
+"""Datatypes of what records have as texts."""
 _IRIS = {"by": "", "about": "topic/"}
 """Places of IRIs, by the property that has them."""
 Record = Mapping[str, Any]
@@ -63,6 +66,8 @@ class ShapeWorld:
                 "length": chance.randrange(40),
                 "text": chance.choice(_TEXTS),
                 "city": chance.choice(_CITIES),
+                "day": f"2026-0{1 + at % 9}-{10 + 7 * at % 18}Z",
+                "price": f"{37 * at % 100}.{at % 7}5",
             }
             for at in range(POSTS)
         ]
@@ -171,6 +176,8 @@ def _quads(record: Record) -> Iterator[ox.Quad]:
             continue
         name = "at" if name == "t" else name
         said: ox.NamedNode | ox.Literal = ox.Literal(value)
+        if name in _TYPED:
+            said = ox.Literal(value, datatype=ox.NamedNode(f"{_XSD}{_TYPED[name]}"))
         if name in _IRIS:
             said = ox.NamedNode(f"{NS}{_IRIS[name]}{value}")
         yield ox.Quad(subject, ox.NamedNode(NS + name), said)
