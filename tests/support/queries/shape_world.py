@@ -19,7 +19,7 @@ import pyoxigraph as ox
 from tests.support.shapes import FOLDER, QueryShape, shapes
 
 NS = "http://example.org/"
-POSTS, DOCUMENTS, STEP_MS = 110, 30, 20_000
+POSTS, DOCUMENTS, STEP_MS = 84, 24, 20_000
 _USERS = ("ann", "bob", "cat", "dan", "eve", "fay")
 _TEXTS = ("rain", "no rain today", "Rhine in sun", "snow", "rayon")
 _CITIES = ("Como", "Bari", "como", "Pisa")
@@ -215,7 +215,7 @@ def _catalog(endpoint: str, items: int) -> Iterator[str]:
             text = text.replace(f'"{old}"', f'"{new}"')
         text = re.sub(r"\[prefixes\]\n.*\n", "", text)
         text = text.replace("connector =", 'small_batches = "executors"\nconnector =')
-        text = text.replace('path = "posts"', 'path = "posts", maxBytesPerBatch = 2500')
+        text = text.replace('path = "posts"', 'path = "posts", maxBytesPerBatch = 2000')
         text = text.replace('path = "likes"', 'path = "likes", maxBytesPerBatch = 600')
         text = text.replace('path = "documents"', 'path = "documents", maxFilesPerBatch = 9')
         yield text
