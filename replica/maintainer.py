@@ -22,7 +22,7 @@ from replica.key_tuples import terms_in
 from replica.remotes import Rejecting, Remote, RemoteError
 from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.account import Account
-from replica.spending.allowance import SPEND_ALL, Allowance
+from replica.spending.allowance import SPEND_ALL, ItemAllowance
 from replica.spending.ledger import LedgerError
 from replica.spending.quota import Quota
 from replica.store import Solution
@@ -145,7 +145,7 @@ class Maintainer(Generic[StoreT]):
         """Budget of one evaluation."""
         return self.account.allowed
 
-    def allowance(self, seconds: float) -> Allowance:
+    def allowance(self, seconds: float) -> ItemAllowance:
         """Return the items that may be asked for, now and later, if evaluations are so far apart.
 
         If the ledger cannot be read nothing is known, and so nothing is saved.

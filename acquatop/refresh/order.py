@@ -25,7 +25,7 @@ from acquatop.topk.snapshot import (
 from replica.freshness.change_model import ChangeModel
 from replica.rankers import Candidates, Ranker, ranked
 from replica.rankers.contract import Outlook, no_outlook
-from replica.spending.allowance import SPEND_ALL, Allowance
+from replica.spending.allowance import SPEND_ALL, ItemAllowance
 from replica.store import JoinedStore, SolutionStore
 
 _KIND, _VERSION = "refresh order", 1
@@ -81,7 +81,7 @@ class RefreshOrder(Generic[StoreT]):
         k: int,
         now: float,
         scoring: ReplicaScoring | None = None,
-        allowance: Allowance = SPEND_ALL,
+        allowance: ItemAllowance = SPEND_ALL,
     ) -> list[str]:
         """Return keys, each once, in the order in which to ask.
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from replica.spending.allowance import SPEND_ALL, Allowance
+from replica.spending.allowance import SPEND_ALL, ItemAllowance
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -47,7 +47,7 @@ class Candidates:
     chances: FloatArray
     outlook: Outlook
     random: np.random.Generator
-    allowance: Allowance = SPEND_ALL
+    allowance: ItemAllowance = SPEND_ALL
 
     def __post_init__(self) -> None:
         columns = (

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replica.rankers.contract import Candidates, FloatArray, IntArray
-from replica.spending.pace import Pace
+from replica.spending.pace import SpendingPace
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -49,13 +49,13 @@ class ExpectedImpact:
     equals the one fetched longest ago.
 
     If what is not spent may be spent later, those that are worth too little now are left out
-    (:class:`~replica.spending.pace.Pace`).
+    (:class:`~replica.spending.pace.SpendingPace`).
 
     O(n log n), and O(worlds · n log k).
     """
 
     def __init__(self) -> None:
-        self._pace = Pace()
+        self._pace = SpendingPace()
 
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return the positions of those that are worth asking for."""

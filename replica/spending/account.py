@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 
 from replica.budget import Budget, Spending
 from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
-from replica.spending.allowance import Allowance
+from replica.spending.allowance import ItemAllowance
 from replica.spending.ledger import Ledger, Mark
 from replica.spending.quota import UNLIMITED, Quota
 
@@ -111,7 +111,7 @@ class Account:
         seconds = max(0.0, self.deadline - self._clock())
         return Budget(min(items, quota_items), min(requests, quota_requests), seconds)
 
-    def allowance(self, seconds: float, per_request: int) -> Allowance:
+    def allowance(self, seconds: float, per_request: int) -> ItemAllowance:
         """Return the items that may be asked for, now and later, if evaluations are so far apart.
 
         If limits over time allow less than the budget, it is the tightest that saves what is left.
@@ -126,7 +126,7 @@ class Account:
             size = per_request if limit.unit == "requests" else 1
             if limit.amount and pace * size < usual:
                 usual, keeps, saved = pace * size, limit.amount * size, rest / limit.amount
-        return Allowance(usual, now, keeps, saved)
+        return ItemAllowance(usual, now, keeps, saved)
 
     def take(self, items: int, requests: int) -> bool:
         """Spend all of this if it is allowed; return True if so. Ignores the deadline."""

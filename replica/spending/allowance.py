@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Allowance:
+class ItemAllowance:
     """Items that an evaluation may spend: ``usual`` ones on average, and ``now`` at most.
 
     Of those not spent now up to ``keeps`` may be spent later; the rest is lost. ``saved`` is the
@@ -18,12 +18,12 @@ class Allowance:
     keeps: int
     saved: float = 0.0
 
-    def without(self, items: int) -> Allowance:
+    def without(self, items: int) -> ItemAllowance:
         """Return what is left after some items."""
-        return Allowance(
+        return ItemAllowance(
             max(0.0, self.usual - items), max(0, self.now - items), self.keeps, self.saved
         )
 
 
-SPEND_ALL = Allowance(0.0, 0, 0)
+SPEND_ALL = ItemAllowance(0.0, 0, 0)
 """Allowance of those who cannot save."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replica.snapshot import State, pack, reading, unpack
-from replica.spending.allowance import Allowance
+from replica.spending.allowance import ItemAllowance
 
 _KIND, _VERSION = "pace", 1
 
@@ -30,7 +30,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 
-class Pace:
+class SpendingPace:
     """Chooser of the items that are worth asking for now, if others may be asked for later.
 
     The yardstick is the running mean of the worth of the last item that the usual spending pays
@@ -38,7 +38,7 @@ class Pace:
     fuller the bank, the less is enough. Worth is a guess that only looks can correct, so a part of
     the usual spending is spent in any case.
 
-    >>> pace, saving = Pace(), Allowance(usual=2, now=5, keeps=6, saved=0.5)
+    >>> pace, saving = SpendingPace(), ItemAllowance(usual=2, now=5, keeps=6, saved=0.5)
     >>> pace.worth_asking(np.array([5.0, 4.0, 3.9, 1.0]), saving).tolist()
     [True, True, False, False]
     >>> pace.worth_asking(np.array([9.0, 8.0, 7.0, 1.0]), saving).tolist()
@@ -54,7 +54,7 @@ class Pace:
         self._owed = 0.0
         """Items of the floor that have not been spent."""
 
-    def worth_asking(self, worths: FloatArray, allowance: Allowance) -> BoolArray:
+    def worth_asking(self, worths: FloatArray, allowance: ItemAllowance) -> BoolArray:
         """Return marks of the items to ask for; ``worths`` are in the order of asking."""
         if not allowance.keeps:
             return np.ones(len(worths), dtype=np.bool_)

@@ -15,9 +15,9 @@ from replica.rankers.battery import sample_candidates
 from replica.rankers.imp import ExpectedImpact
 from replica.snapshot import SnapshotError
 from replica.spending.account import Account
-from replica.spending.allowance import SPEND_ALL, Allowance
+from replica.spending.allowance import SPEND_ALL, ItemAllowance
 from replica.spending.limit import Limit
-from replica.spending.pace import Pace
+from replica.spending.pace import SpendingPace
 from replica.spending.quota import Quota
 
 WORTHS = st.lists(
@@ -32,7 +32,7 @@ def spending(
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """Return what is spent in each evaluation, and what each could have spent and saved."""
     pace, account = (
-        Pace(),
+        SpendingPace(),
         Account(Budget(budget, budget, 1.0), quota=Quota(), bank=Budget(bank, bank, 0.0)),
     )
     spent, allowed = [], []
@@ -83,7 +83,7 @@ def test_a_part_is_spent_whatever_it_is_worth(budget: int) -> None:
 
 @given(WORTHS, WORTHS)
 def test_it_goes_on_from_a_snapshot(before: list[list[float]], after: list[list[float]]) -> None:
-    one, other, saving = Pace(), Pace(), Allowance(2.5, 7, 5)
+    one, other, saving = SpendingPace(), SpendingPace(), ItemAllowance(2.5, 7, 5)
     for each in before:
         one.worth_asking(np.array(each), saving)
     other.resume(one.snapshot())
@@ -101,19 +101,19 @@ def test_limits_over_time_that_bind_are_paced_and_save() -> None:
     )
     account = Account(Budget(7, 7, 1.0), quota=quota)
     account.begin()
-    assert account.allowance(60.0, 1) == Allowance(3.0, 5, 30, 1.0)
-    assert account.allowance(300.0, 10) == Allowance(7.0, 7, 0)
-    assert account.allowance(0.0, 1) == Allowance(7.0, 5, 0)
+    assert account.allowance(60.0, 1) == ItemAllowance(3.0, 5, 30, 1.0)
+    assert account.allowance(300.0, 10) == ItemAllowance(7.0, 7, 0)
+    assert account.allowance(0.0, 1) == ItemAllowance(7.0, 5, 0)
     assert account.take(6, 2)
-    assert account.allowance(60.0, 1) == Allowance(3.0, 1, 30, 0.8)
-    assert Allowance(3.0, 4, 9).without(5) == Allowance(0.0, 0, 9)
+    assert account.allowance(60.0, 1) == ItemAllowance(3.0, 1, 30, 0.8)
+    assert ItemAllowance(3.0, 4, 9).without(5) == ItemAllowance(0.0, 0, 9)
 
 
 def test_the_default_ranker_leaves_out_what_is_not_worth_it_and_remembers() -> None:
     given_ = sample_candidates(50)
     whole = ranked(ExpectedImpact(), replace(given_, allowance=SPEND_ALL))
     assert sorted(whole.tolist()) == list(range(50))
-    ranker, saving = ExpectedImpact(), Allowance(3.0, 12, 9)
+    ranker, saving = ExpectedImpact(), ItemAllowance(3.0, 12, 9)
     some = ranked(ranker, replace(sample_candidates(50), allowance=saving))
     assert 0 < len(some) < 50
     assert set(some.tolist()) == set(whole[: len(some)].tolist())

@@ -8,7 +8,7 @@ import pytest
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.proposers import Proposed
 from replica.rankers import DEFAULT_RANKERS, Candidates, RankerError
-from replica.spending.allowance import SPEND_ALL, Allowance
+from replica.spending.allowance import SPEND_ALL, ItemAllowance
 from replica.store import ReplicaStore
 from tests.support.worlds import integer
 
@@ -81,7 +81,7 @@ def test_a_ranker_is_told_what_is_known_of_each_candidate() -> None:
     assert store.keys(candidates.rows) == ["b", "a"]
 
 
-def saving(keys: str, absent: list[str], allowance: Allowance) -> str:
+def saving(keys: str, absent: list[str], allowance: ItemAllowance) -> str:
     class FirstAlone:
         def __call__(self, candidates: Candidates) -> np.ndarray:
             return np.arange(min(1, len(candidates)))
@@ -94,9 +94,9 @@ def saving(keys: str, absent: list[str], allowance: Allowance) -> str:
 
 def test_absent_keys_do_not_spend_what_a_ranker_saves() -> None:
     assert saving("abc", ["y", "x"], SPEND_ALL) == "uayx"
-    assert saving("abc", ["y", "x"], Allowance(4.0, 4, 9)) == "ua"
-    assert saving("abc", ["y", "x"], Allowance(4.0, 5, 9)) == "uay"
-    assert saving("abc", ["y", "x"], Allowance(4.0, 9, 9)) == "uayx"
+    assert saving("abc", ["y", "x"], ItemAllowance(4.0, 4, 9)) == "ua"
+    assert saving("abc", ["y", "x"], ItemAllowance(4.0, 5, 9)) == "uay"
+    assert saving("abc", ["y", "x"], ItemAllowance(4.0, 9, 9)) == "uayx"
 
 
 def test_what_a_ranker_has_learned_of_spending_outlives_a_restart() -> None:
@@ -109,7 +109,7 @@ def test_what_a_ranker_has_learned_of_spending_outlives_a_restart() -> None:
         )
 
     def asked(order: RefreshOrder[ReplicaStore], now: float) -> list[str]:
-        allowance = Allowance(1.0, 2, 3, 0.5)
+        allowance = ItemAllowance(1.0, 2, 3, 0.5)
         return order([], proposed("abc"), [], window=0, k=2, now=now, allowance=allowance)
 
     one, other, fresh = make(), make(), make()
