@@ -19,6 +19,7 @@ from rspql.ast import (
     Span,
     TriplePattern,
 )
+from rspql.scope import visible
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry, Interval
 
 
@@ -281,6 +282,15 @@ class Join:
     named_graphs: tuple[Iri, ...] = ()
 
     @property
+    def matched_inputs(self) -> tuple[str, ...]:
+        """Inputs that patterns match, so that each must be bound, and equal as a term.
+
+        The others are only computed with.
+        """
+        bound = visible(self.group)
+        return tuple(name for name in self.inputs if name in bound)
+
+    @property
     def is_constant(self) -> bool:
         """True if a tuple's results never change: no service is asked."""
         return not self.services
@@ -414,7 +424,8 @@ class TopKPlan:
     filters and aggregates are the parts'. So is one window alone if the score needs values that are
     made ``at_close``. ``gathered`` are aggregates that are computed at a close, of the solutions of
     an answer's groups. ``otherwise`` has the plans, in order, for streams whose values this one
-    cannot compute with.
+    cannot compute with. If it is ``on_terms``, the stream's values in the score are computed with
+    per distinct tuple of terms.
     """
 
     name: str | None
@@ -443,6 +454,7 @@ class TopKPlan:
     gathered: tuple[Assignment, ...] = ()
     otherwise: tuple[TopKPlan, ...] = field(default=(), repr=False)
     at_close: AtClose | None = None
+    on_terms: bool = field(default=False, repr=False)
 
 
 Plan = TopKPlan | WindowedPlan

@@ -8,34 +8,44 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.coded import distinct
+from connectors.coded import distinct, plain
 from replica.key_tuples import SEPARATOR, terms_in
 
 
 def joined_keys(columns: Sequence[pa.Array]) -> pa.DictionaryArray:
     """Return the keys that columns of terms make row by row; each distinct one is made once.
 
-    The key of a row that lacks a term is empty.
+    A term that a row lacks is empty.
 
     >>> joined_keys([pa.array(['"a"', '"a"']), pa.array(["<urn:b>"] * 2)]).dictionary.to_pylist()
     ['"a"\\n<urn:b>']
     >>> joined_keys([pa.array([None, '"a"']), pa.array(["<urn:b>"] * 2)]).to_pylist()
-    ['', '"a"\\n<urn:b>']
+    ['\\n<urn:b>', '"a"\\n<urn:b>']
     """
     each = [distinct(column) for column in columns]
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in each:
         # The codes so far are made dense again, so that their product stays small.
         _, codes = np.unique(codes, return_inverse=True)
-        # A record that only says what is gone may lack terms: no other has its key.
         count = len(column.dictionary)
         codes = codes * (count + 1) + pc.fill_null(column.indices, count).to_numpy()
     _, firsts, indices = np.unique(codes, return_index=True, return_inverse=True)
     terms = [column.take(pa.array(firsts)).cast(pa.string()) for column in each]
     return pa.DictionaryArray.from_arrays(
         pa.array(indices.astype(np.int32)),
-        pc.fill_null(pc.binary_join_element_wise(*terms, SEPARATOR), ""),
+        pc.binary_join_element_wise(*(pc.fill_null(term, "") for term in terms), SEPARATOR),
     )
+
+
+def with_gaps(keys: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return keys with an empty one for each row that lacks its term.
+
+    >>> with_gaps(pa.array(['"a"', None]).dictionary_encode()).to_pylist()
+    ['"a"', '']
+    """
+    if not keys.null_count:
+        return keys
+    return pc.fill_null(plain(keys).cast(pa.string()), "").dictionary_encode()
 
 
 def terms_of_key(names: Sequence[str], key: str) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.composite_keys import joined_keys
+from acquatop.ingest.composite_keys import joined_keys, with_gaps
 from acquatop.ingest.gaps import marks_of, without_gaps
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.scoring import BoolArray
@@ -85,13 +85,15 @@ class Found:
         if not names:
             return distinct(subjects_of(self._records))
         columns = [self._coded_terms(name) for name in names]
-        return columns[0] if len(columns) == 1 else joined_keys(columns)
+        return with_gaps(columns[0]) if len(columns) == 1 else joined_keys(columns)
 
     @property
     def key_terms(self) -> pa.Array:
         """Join or grouping key of each record."""
         names = self._matcher.keys
-        return self.terms(names[0]) if len(names) == 1 else plain(self.keys)
+        if len(names) > 1 or not names:
+            return plain(self.keys)
+        return pc.fill_null(self.terms(names[0]).cast(pa.string()), "")
 
     def key_hashes(self, hashes: IdentityHash) -> Hashes:
         """Return the hash of each text in the keys' dictionary."""

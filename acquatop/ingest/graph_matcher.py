@@ -97,7 +97,7 @@ class GraphMatcher(Matcher):
             yield "a record may have very many solutions"
         if self._aggregate is not None and self._aggregate.is_distinct:
             yield "distinct values of more than a star of patterns are not kept apart"
-        for key in self.keys:
+        for key in self._matched:
             if what := self._uncomparable(key):
                 yield f"?{key} is {what}: equal values may differ as terms"
         for name in () if self.aggregates else self._numbers:

@@ -35,6 +35,8 @@ class RecordPattern:
         self._arrivals = "all" if is_distinct and arrivals == "distinct" else arrivals
         self._aggregate = plan.aggregate
         self.keys = plan.aggregate.keys if plan.aggregate else plan.join_variables
+        self._matched = plan.join.matched_inputs if plan.join and not plan.aggregate else self.keys
+        """Keys that are compared as terms; with the others is only computed."""
         self._variables = plan.stream_variables
         self.aggregates = plan.aggregate is not None
         uncertain = plan.aggregate.uncertain if plan.aggregate else ()
@@ -72,7 +74,7 @@ class RecordPattern:
     def _compared(self) -> tuple[str, ...]:
         """Return the variables whose terms say what is the same: keys, and distinct values."""
         aggregate = self._aggregate
-        return aggregate.identity if aggregate and aggregate.is_distinct else self.keys
+        return aggregate.identity if aggregate and aggregate.is_distinct else self._matched
 
     def _refuse_differing(self, name: str, what: str, found: list[Diagnostic]) -> None:
         if self._aggregate is None:
@@ -207,6 +209,16 @@ class RecordPattern:
         if not isinstance(about, TermProperty):
             return named(about.datatype)
         return "a constant" if about.constant is not None else about.objects.words
+
+    def may_have_digits(self, variable: str) -> bool:
+        """Return True if the stream may have numbers in a variable that doubles do not hold."""
+        about = self._property(variable)
+        several = self._mapping.properties.values() if about is None else (about,)
+        words = " ".join(
+            each.objects.words if isinstance(each, TermProperty) else named(each.datatype)
+            for each in several
+        )
+        return "decimal" in words or "float" in words
 
     def _not_counted(self, what: str, variable: str) -> str:
         if not self._may_be_number(variable):

@@ -9,7 +9,7 @@ from acquatop.catalog.catalog import Catalog, Service
 from acquatop.catalog.functions import function_problems, with_declared
 from acquatop.catalog.graphs import StaticGraph
 from acquatop.ingest.matchers import matcher_of
-from acquatop.ingest.record_pattern import unknown_predicate
+from acquatop.ingest.record_pattern import RecordPattern, unknown_predicate
 from acquatop.plan.bind_parts import bound_parts, datatypes_at_close, parts_have_numbers
 from acquatop.plan.bound import (
     Bound,
@@ -159,6 +159,7 @@ def _bind_topk(
     matcher = matcher_of(plan, window.stream.mapping, arrivals=window.stream.arrivals)
     if not plan.parts:
         matcher.check(found)
+    _check_digits(plan, matcher, found)
     if plan.join:
         check_joined(plan, services, window.stream, found)
     elif plan.service and service:
@@ -194,6 +195,14 @@ def _bind_topk(
         parts,
         tuple(each for each in graphs if plan.join and each.iri in plan.join.graphs),
     )
+
+
+def _check_digits(plan: TopKPlan, matcher: RecordPattern, found: list[Diagnostic]) -> None:
+    """Note decimals that a score on terms would take for doubles."""
+    inputs = plan.join.inputs if plan.on_terms and plan.join else ()
+    if any(map(matcher.may_have_digits, inputs)):
+        message = "decimals of the stream have digits that a score on terms would lose"
+        found.append(Diagnostic("unsupported", message, plan.window.name.span))
 
 
 def _services(plan: TopKPlan, catalog: Catalog, found: list[Diagnostic]) -> list[Service]:

@@ -53,7 +53,7 @@ def check_query(
     if bound.reason is not None:
         return replace(analysis, plan=bound.plan, reason=bound.reason)
     plan = bound.plan
-    if isinstance(plan, TopKPlan) and (plan.score.only_place or plan.gathered):
+    if isinstance(plan, TopKPlan) and (plan.score.only_place or plan.gathered or plan.on_terms):
         return replace(analysis, plan=plan)
     return analysis
 

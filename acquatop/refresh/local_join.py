@@ -70,13 +70,13 @@ class LocalJoin:
     ) -> Iterator[tuple[str, Solution]]:
         """Yield each tuple's name and a result.
 
-        ``tuples`` has by name the terms of the join's inputs, and for each service its keys. Raises
-        :class:`~acquatop.errors.EvaluationError` for very many results.
+        ``tuples`` has by name the terms of the join's inputs, empty if unbound, and for each
+        service its keys. Raises :class:`~acquatop.errors.EvaluationError` for very many results.
         """
         usable = [
             (name, terms, keys)
             for name, (terms, keys) in tuples.items()
-            if all(map(is_term, terms))
+            if all(is_term(term) or not term for term in terms)
         ]
         for first in range(0, max(1, len(usable)), _MOST):
             yield from self._together(usable[first : first + _MOST], known)
@@ -124,7 +124,10 @@ class LocalJoin:
         rows: Sequence[Sequence[Solution]],
     ) -> str:
         inputs = " ".join(f"?{name}" for name in self._join.inputs)
-        said = " ".join(f"({at} {' '.join(terms)})" for at, (_, terms, _) in enumerate(tuples))
+        said = " ".join(
+            f"({at} {' '.join(term or 'UNDEF' for term in terms)})"
+            for at, (_, terms, _) in enumerate(tuples)
+        )
 
         def values(found: re.Match[str]) -> str:
             place = int(found[1])

@@ -62,26 +62,29 @@ def join_services(
     *,
     keys: tuple[str, ...] | None = None,
     needed: tuple[str, ...] = (),
+    on_terms: bool = False,
 ) -> JoinedServices:
     """Return a query with the remotes' side in one SERVICE pattern.
 
     ``windows`` are the stream's parts of the query, ``stream`` the variables that they bind.
     ``past`` are the past values that replicas bind, by the SERVICE pattern; ``records`` are
     services without SPARQL. If the one part groups by ``keys``, the join is of these. What binds a
-    ``needed`` variable is joined here, too. Raises :class:`NotIncremental` if the rest has patterns
-    that no remote answers by keys.
+    ``needed`` variable is joined here, too. With ``on_terms``, what a score needs of the stream is
+    computed here as well: it need not be a number, nor bound. Raises :class:`NotIncremental` if the
+    rest has patterns that no remote answers by keys.
     """
     assert query.where is not None
     _check_order(query.where.elements, windows)
     ranking = _in_order_of_terms(ranking, stream)
-    splitter = _Splitter(query, ranking, stream, is_numeric, needed)
+    own = stream if on_terms else {}
+    splitter = _Splitter(query, ranking, stream, is_numeric, needed, own)
     for each in query.where.elements:
         if each not in windows:
             splitter.take(each)
     expression, pulled = (
         (ranking.expression, [])
         if ranking.only_place
-        else _without_terms(ranking.expression, query, is_numeric)
+        else _without_terms(ranking.expression, query, is_numeric, own)
     )
     inside = ast.Group((*splitter.inside, *pulled))
     _check_inside(inside, query, functions)
@@ -108,7 +111,7 @@ def join_services(
         query.default_graphs if matches_graphs(inside) else (),
         query.named_graphs if matches_graphs(inside) else (),
     )
-    service = ast.ServicePattern(JOINED, inside, span=splitter.inside[0].span)
+    service = ast.ServicePattern(JOINED, inside, span=inside.elements[0].span)
     where = replace(query.where, elements=(*windows, service, *splitter.outside))
     return JoinedServices(
         replace(query, where=where), replace(ranking, expression=expression), join
@@ -163,11 +166,13 @@ class _Splitter:
         stream: Names,
         is_numeric: IsNumeric,
         needed: Sequence[str],
+        own: Names,
     ) -> None:
         self.inside: list[ast.Pattern] = []
         self.outside: list[ast.Pattern] = []
         self._query = query
         self._stream = stream
+        self._own = own
         self._is_numeric = is_numeric
         self._last = last_binds(query)
         self._shown = {*needed, *(name for name in selected(query) if name != ranking.variable)}
@@ -202,35 +207,44 @@ class _Splitter:
             raise NotIncremental("an expression is too large with all names written out", element)
         for part in conjuncts(written):
             on_stream = all(name in self._stream for name in used_in(part))
-            is_outside = not _has_exists(part) and (on_stream or self._is_numeric(part, True))
+            is_of_terms = any(name in self._own for name in used_in(part))
+            is_numeric = not is_of_terms and self._is_numeric(part, True)
+            is_outside = not _has_exists(part) and (on_stream or is_numeric)
             (self.outside if is_outside else self.inside).append(
                 ast.Filter(part, span=element.span)
             )
 
 
 def _without_terms(
-    expression: ast.Expression | None, query: ast.Query, is_numeric: IsNumeric
+    expression: ast.Expression | None, query: ast.Query, is_numeric: IsNumeric, own: Names
 ) -> tuple[ast.Expression | None, list[ast.Assignment]]:
     """Return a score of numbers alone, and BINDs for what it needs of other terms."""
     if expression is None:
         return None, []
-    puller = _Puller(query, is_numeric)
+    puller = _Puller(query, is_numeric, own)
     return puller.without_terms(expression), list(puller.binds.values())
 
 
 class _Puller:
-    """Finder of the parts of a score that are computed on terms: each gets a name."""
+    """Finder of the parts of a score that are computed on terms: each gets a name.
 
-    def __init__(self, query: ast.Query, is_numeric: IsNumeric) -> None:
+    The variables ``own`` are terms themselves.
+    """
+
+    def __init__(self, query: ast.Query, is_numeric: IsNumeric, own: Names) -> None:
         taken = {node.name for node in ast.walk(query) if isinstance(node, ast.Variable)}
         names = (f"value{number}" for number in itertools.count(1))
         self.binds: dict[ast.Expression, ast.Assignment] = {}
         self._fresh = (name for name in names if name not in taken)
         self._is_numeric = is_numeric
+        self._own = own
 
     def without_terms(self, node: ast.Expression) -> ast.Expression:
         """Return an expression with a variable in place of each part that is no arithmetic."""
-        if self._is_numeric(node, False) or isinstance(node, ast.Variable | ast.Literal):
+        if isinstance(node, ast.Variable):
+            return self._named(node) if node.name in self._own else node
+        is_of_terms = any(name in self._own for name in used_in(node))
+        if isinstance(node, ast.Literal) or (not is_of_terms and self._is_numeric(node, False)):
             return node
         match node:
             case ast.Binary("+" | "-" | "*" | "/", left, right):

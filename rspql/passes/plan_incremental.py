@@ -66,11 +66,36 @@ def plan_incremental(
                 mistakes = own
             if not own or not plans:
                 plans.append(made)
+    if at_close is None and not groups_the_join(query):
+        try:
+            plans.append(_on_terms(query, sources, ranking, windowed, functions))
+        except NotIncremental as refusal:
+            refusals.append(refusal)
     if not plans:
         raise refusals[0]
     found += mistakes
     first, *others = plans
     return replace(first, otherwise=tuple(others))
+
+
+def _on_terms(
+    query: ast.Query,
+    sources: Sources,
+    ranking: Ranking,
+    windowed: WindowedPlan,
+    functions: FunctionRegistry,
+) -> TopKPlan:
+    """Return the plan that computes with values of any kind, per distinct tuple of terms."""
+    refusal = NotIncremental("it needs terms of aggregates or of several windows", query)
+    joined = _joined(query, sources, ranking, functions, refusal, None, None, on_terms=True)
+    stars = replace(sources, records=sources.records | {JOINED.value})
+    found: list[Diagnostic] = []
+    plan = _with_one_service(
+        joined.query, stars, joined.ranking, windowed, functions, found, None, joined.join, None
+    )
+    if found:
+        raise NotIncremental(found[0].message, query)
+    return replace(plan, on_terms=True)
 
 
 def _ranked(
@@ -133,6 +158,8 @@ def _joined(
     refusal: NotIncremental,
     at_close: AtClose | None,
     roll_up: RollUp | None,
+    *,
+    on_terms: bool = False,
 ) -> JoinedServices:
     """Return a query whose remotes' side is joined here, if it was refused as it is.
 
@@ -140,10 +167,12 @@ def _joined(
     """
     assert query.where is not None
     windows = [each for each in query.where.elements if isinstance(each, _FromStream)]
-    if not windows or not joins_more(query):
+    if not windows or not (joins_more(query) or on_terms):
         raise refusal
     _check_clauses(query, ranking)
     part = read_windows(windows, at_close)
+    if on_terms and _needs_more(part, windows):
+        raise refusal
 
     def is_numeric(expression: ast.Expression, is_condition: bool) -> bool:
         if is_condition and roll_up is not None:
@@ -176,7 +205,16 @@ def _joined(
         sources.records,
         keys=keys,
         needed=needed,
+        on_terms=on_terms,
     )
+
+
+def _needs_more(part: StreamPart | JoinedParts, windows: list[_FromStream]) -> bool:
+    """Return True if more than terms of one window is scored, or quotients that lack digits."""
+    if isinstance(part, JoinedParts) or part.aggregate is not None:
+        return True
+    nodes = (node for window in windows for node in ast.walk(window))
+    return any(isinstance(node, ast.Binary) and node.operator == "/" for node in nodes)
 
 
 def _with_one_service(
@@ -218,7 +256,8 @@ def _with_one_service(
     if roll_up:
         _check_roll_up(roll_up, part, remote, score)
     if part.group is not None and part.aggregate is None:
-        check_bound(part.group, inputs, pushed.joined, score.expression, is_all=True)
+        matched = join.matched_inputs if join else inputs
+        check_bound(part.group, matched, pushed.joined, score.expression, is_all=True)
     return TopKPlan(
         name=windowed.name,
         output=windowed.output,

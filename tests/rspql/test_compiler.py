@@ -413,12 +413,7 @@ NOT_INCREMENTAL_ALONE = {
     "the pattern joins records of a window that nothing links": alone(
         "WINDOW :w { ?u :m ?m OPTIONAL { ?v :n ?x } }"
     ),
-    "nothing binds ?zz, which a filter needs": alone(f"{WINDOW} FILTER(!BOUND(?zz))"),
     "a filter is decided at the window's close": alone(f"{WINDOW} FILTER(?m > RAND())"),
-    "STRLEN is not computed on numbers alone": alone(select="?u (STRLEN(?m) + 1 AS ?score)"),
-    "nothing beside the WINDOW shares a variable with it": alone(
-        f"{WINDOW} ?x :y ?z", windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"
-    ),
 }
 
 
@@ -552,3 +547,21 @@ def test_names_that_double_a_score_are_written_out_only_so_far() -> None:
     assert isinstance(analysis.plan, WindowedPlan)
     assert analysis.reason is not None
     assert "too large" in analysis.reason.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        alone(select="?u (STRLEN(?m) + 1 AS ?score)"),
+        alone(f"{WINDOW} FILTER(!BOUND(?zz))"),
+        alone(
+            f"{WINDOW} ?x :y ?z", windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"
+        ),
+    ],
+)
+def test_scores_of_terms_are_computed_for_each_distinct_tuple(text: str) -> None:
+    plan = analyse(text).plan
+    assert isinstance(plan, TopKPlan)
+    assert plan.join is not None
+    assert plan.join.is_constant
+    assert plan.join.inputs == ("m",)

@@ -57,6 +57,7 @@ time = "t"
 ":city" = {{ field = "city", datatype = "iri" }}
 ":lang" = {{ field = "lang" }}
 ":m" = {{ field = "m", datatype = "xsd:integer" }}
+":x" = {{ field = "x", datatype = "xsd:double" }}
 """
 SERVICE_ENTRY = """
 [services.":{name}"]
@@ -83,7 +84,7 @@ class Event:
     m: int
 
     def line(self) -> bytes:
-        record = {**vars(self), "city": NS + self.city}
+        record = {**vars(self), "city": NS + self.city, "x": self.m / 4}
         return json.dumps(record).encode()
 
     def quads(self, graph: ox.NamedNode) -> Iterator[ox.Quad]:
@@ -93,6 +94,7 @@ class Event:
             ("city", ox.NamedNode(NS + self.city)),
             ("lang", ox.Literal(self.lang)),
             ("m", ox.Literal(self.m)),
+            ("x", ox.Literal(self.m / 4)),
         ):
             yield ox.Quad(subject, ox.NamedNode(NS + name), value, graph)
 
