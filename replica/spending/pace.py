@@ -7,7 +7,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from replica.snapshot import State, pack, reading, unpack
 from replica.spending.allowance import ItemAllowance
 
 _KIND, _VERSION = "pace", 1
@@ -80,11 +79,15 @@ class SpendingPace:
 
     def snapshot(self) -> bytes:
         """Return the whole state."""
+        from replica.snapshot import State, pack  # loads pyarrow, which naming rankers must not
+
         settings = {"known": self._known, "last usual": self._last_usual, "owed": self._owed}
         return pack(_KIND, _VERSION, State(settings, {}))
 
     def resume(self, snapshot: bytes) -> None:
         """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
+        from replica.snapshot import reading, unpack
+
         with reading():
             settings = unpack(_KIND, _VERSION, snapshot).settings
             known, last = int(settings["known"]), float(settings["last usual"])
