@@ -11,6 +11,7 @@ from acquatop.catalog.catalog import Catalog, Stream
 from acquatop.engine.handle import AnswerSignal, RegisteredQuery
 from acquatop.engine.observer import Observer, QueryState
 from acquatop.engine.slots import SlotTable
+from acquatop.engine.state.manifest import ANSWERS_OF
 from acquatop.errors import AcquaTopError, UserError
 from acquatop.plan.answers_stream import Made, made_by, with_answers
 from acquatop.plan.bound import Bound
@@ -197,7 +198,8 @@ def read_by(name: str, readers: Sequence[str]) -> str:
 def _description(stream: Stream) -> str:
     """Return the settings of a stream that must not change while its state is kept."""
     if stream.query is not None:
-        return f"answers of: {stream.query}\nmapping: {stream.mapping}"
+        # What its records are made of follows from that query's text.
+        return f"{ANSWERS_OF}{stream.query}"
     options = CONNECTORS[stream.connector].options
     said = {
         "connector": stream.connector,

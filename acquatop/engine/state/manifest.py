@@ -17,6 +17,9 @@ from acquatop.errors import EnvironmentProblem, UserError
 FORMAT = 1
 """The version of the format of a state directory: names, manifest, snapshots, journal."""
 
+ANSWERS_OF = "answers of: "
+"""Beginning of the text of a stream that another query makes."""
+
 _SHOWN_LINES = 24
 _SHOWN_WIDTH = 160
 _NOT_FILES_OF_SOMEBODY = {LOCK, UNFINISHED + MANIFEST, "lost+found"}
@@ -98,7 +101,7 @@ class Manifest:
     def of_document(cls, document: Mapping[str, Any]) -> Manifest:
         """Return the manifest with these entries."""
         entries = {
-            str(name): ManifestEntry(str(each["text"]), each.get("dropped_after"))
+            str(name): ManifestEntry(_present(str(each["text"])), each.get("dropped_after"))
             for name, each in document.items()
         }
         return cls(entries)
@@ -112,6 +115,14 @@ class Manifest:
         write_file(folder, UNFINISHED + MANIFEST, [content.encode("utf-8", "surrogatepass"), b"\n"])
         folder.rename(UNFINISHED + MANIFEST, MANIFEST)
         folder.sync_names()
+
+
+def _present(text: str) -> str:
+    """Return a text as this version has it.
+
+    Earlier ones told the mapping of a stream of answers, which planning chooses.
+    """
+    return text.partition("\n")[0] if text.startswith(ANSWERS_OF) else text
 
 
 def _to_json(entry: ManifestEntry) -> dict[str, Any]:
