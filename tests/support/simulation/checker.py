@@ -172,17 +172,17 @@ def _told_last(history: History) -> dict[tuple[str, int], str]:
         if told.get(key, each.document) != each.document:
             readers = [q.name for q in history.scenario.queries if q.reads == each.answer.query]
             for one in [one for one in told if one[0] in readers]:
-                stays = history.has_damage and _last_line(history, one[0]) == told[one]
+                stays = history.has_damage and told[one] in _documents(history, one[0])
                 if closes[one] >= each.answer.closes_ms and not stays:
                     del told[one]
         told[key], closes[key] = each.document, each.answer.closes_ms
     return told
 
 
-def _last_line(history: History, query: str) -> str | None:
-    """Return the last document of a query's file of lines."""
+def _documents(history: History, query: str) -> set[str]:
+    """Return the documents of a query's file of lines."""
     lines = history.files.get(f"lines/{safe_name(query)}.ndjson", b"").splitlines()
-    return json.dumps(json.loads(lines[-1]), sort_keys=True) if lines else None
+    return {json.dumps(json.loads(line), sort_keys=True) for line in lines}
 
 
 def _judge_files(history: History, verdict: Verdict) -> None:
