@@ -46,13 +46,16 @@ def said_by_spark(
 ) -> Iterator[None]:
     """Raise failures of Spark as an :class:`~acquatop.errors.EnvironmentProblem` of a few words.
 
-    Only those ``of`` a type are known to be Spark's.
+    Only those ``of`` a type are known to be Spark's. An interrupt stays one: PySpark calls its Java
+    once more on the way out, which may fail.
     """
     try:
         yield
     except AcquaTopError:
         raise
     except of as failure:
+        if _is_interrupted(failure):
+            raise KeyboardInterrupt from failure
         said, place = essence(str(failure))
         what = _what(stream) + ("" if place is None else f", on {place}")
         known = with_hint(
@@ -60,6 +63,13 @@ def said_by_spark(
             on_cluster=session.is_on_cluster,
         )
         raise EnvironmentProblem(known) from failure
+
+
+def _is_interrupted(failure: BaseException | None) -> bool:
+    """Return True if something failed while an interrupt was on its way out."""
+    while failure is not None and not isinstance(failure, KeyboardInterrupt):
+        failure = failure.__context__
+    return failure is not None
 
 
 def _what(stream: Stream | None) -> str:

@@ -33,3 +33,14 @@ def test_a_call_of_a_java_that_has_ended_is_a_failure_of_spark() -> None:
 def test_other_errors_stay_what_they_are() -> None:
     with pytest.raises(KeyError), said_by_spark(SESSION, of=Py4JError):
         raise KeyError("a defect")
+
+
+def test_an_interrupt_stays_one_whatever_fails_behind_it() -> None:
+    def interrupted() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise Py4JError("Answer from Java side is empty")
+
+    with pytest.raises(KeyboardInterrupt), said_by_spark(SESSION):
+        interrupted()

@@ -199,7 +199,7 @@ def test_work_that_waits_for_executors_is_said(world: Path, cluster: Standalone)
         )
         assert "can it reach 127.0.0.1?" in next(said)
         child.terminate()
-        assert child.wait(timeout=100) == 0
+        assert child.wait(timeout=100) == 0, child.stderr.read()
 
 
 def test_code_that_executors_have_not_is_said(
