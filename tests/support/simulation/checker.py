@@ -172,14 +172,14 @@ def _told_last(history: History) -> dict[tuple[str, int], str]:
         if told.get(key, each.document) != each.document:
             readers = [q.name for q in history.scenario.queries if q.reads == each.answer.query]
             for one in [one for one in told if one[0] in readers]:
-                stays = history.has_damage and told[one] in _documents(history, one[0])
+                stays = history.has_damage and told[one] in _written(history, one[0])
                 if closes[one] >= each.answer.closes_ms and not stays:
                     del told[one]
         told[key], closes[key] = each.document, each.answer.closes_ms
     return told
 
 
-def _documents(history: History, query: str) -> set[str]:
+def _written(history: History, query: str) -> set[str]:
     """Return the documents of a query's file of lines."""
     lines = history.files.get(f"lines/{safe_name(query)}.ndjson", b"").splitlines()
     return {json.dumps(json.loads(line), sort_keys=True) for line in lines}
