@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from connectors.log.reader import LogReader
 from connectors.log.writer import LogWriter
 from tests.support.live_sources import SCHEMA, records, values_of
 
+ROOT = Path(__file__).parents[3]
 SMALL = 4096
 """So full is a log soon, with segments of 512 bytes."""
 
@@ -181,18 +183,32 @@ def test_a_log_has_one_writer_who_is_named(folder: LogFolder) -> None:
     assert not waiting.is_alive()
 
 
+COPY = """
+import os, signal, sys
+from pathlib import Path
+from connectors.log.folder import LogFolder
+from connectors.log.writer import LogWriter
+from tests.support.live_sources import SCHEMA
+
+folder = LogFolder(Path(sys.argv[1]))
+writer = LogWriter(folder, SCHEMA, 4096, patience_seconds=0)
+child = os.fork()
+if not child:
+    signal.pause()
+    os._exit(0)
+try:
+    writer.close()
+    LogWriter(folder, SCHEMA, 4096, patience_seconds=60).close()
+finally:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+"""Program that forks while it holds a lock. The tests' own process has threads, which a fork may
+take in the middle of something."""
+
+
 def test_a_copy_of_the_process_does_not_hold_the_lock(folder: LogFolder) -> None:
-    writer = opened(folder)
-    child = os.fork()
-    if not child:
-        signal.pause()
-        os._exit(0)
-    try:
-        writer.close()
-        LogWriter(folder, SCHEMA, SMALL, patience_seconds=60).close()
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    subprocess.run([sys.executable, "-c", COPY, folder.path], cwd=ROOT, check=True)
 
 
 def test_every_changed_byte_is_noticed(folder: LogFolder) -> None:
