@@ -1,4 +1,4 @@
-"""What has failed on Spark is said as that, and nothing else is."""
+"""Failures of Spark are said as such, and no others."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_merging_is_folding_together(values: list[float], cut: int) -> None:
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), min_size=1, max_size=6))
 def test_an_integer_has_the_same_digits_beside_others_and_alone(values: list[int]) -> None:
-    """What is added beside large integers may be subtracted without them, and must leave zeros."""
+    """Integers added beside large ones are subtracted without them: zeros must remain."""
     together = {bin: digits.tolist() for bin, digits in digits_of_integers(np.array(values))}
     for at, value in enumerate(values):
         alone = {bin: int(digits[0]) for bin, digits in digits_of_integers(np.array([value]))}

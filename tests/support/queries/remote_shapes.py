@@ -229,7 +229,7 @@ class World:
 
     @property
     def keeper(self) -> Any:
-        """What the evaluation joins its stream with."""
+        """Replica, or replicas, that the evaluation joins its stream with."""
         return self._replicas.opened
 
     def _catalog(self) -> Catalog:

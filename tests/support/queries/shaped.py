@@ -102,7 +102,7 @@ class ShapedQuery:
 
     @property
     def cut(self) -> str:
-        """What stands behind the LIMIT."""
+        """Part of the query behind the LIMIT."""
         per = f"PER {' '.join(f'?{each}' for each in self.per)} " if self.per else ""
         return per + ("WITH TIES" if self.ties else "")
 
