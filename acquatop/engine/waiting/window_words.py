@@ -37,8 +37,9 @@ def _next_window(
 ) -> tuple[int, int]:
     """Return the bounds of the window that closes first after a time."""
     known = {view.stream.iri for view, _ in reached}
+    after_ms = max(joined_after.values(), default=None)
     found = [
-        windows.bounds(_index(windows, time_ms, joined_after.get(iri)))
+        windows.bounds(_index(windows, time_ms, after_ms))
         for iri, windows in _windows(bound)
         if iri in known
     ]

@@ -89,8 +89,8 @@ class WindowSide:
 
     @property
     def is_uncertain(self) -> bool:
-        """True if the window that is shown lacks a late record."""
-        window = self.cursor.closed
+        """True if the window that is shown, or was passed by, lacks a late record."""
+        window = self.occupancy.closed
         return window is not None and self._ranking.is_uncertain(window)
 
     def column(self, name: str) -> pa.Array:

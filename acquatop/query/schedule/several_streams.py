@@ -34,11 +34,13 @@ class SeveralStreams(WindowSchedule):
         return [self._scheduled[at].cursor.answered for at in self.positions(stream)]
 
     def start_after(self, after_ms: Mapping[str, int]) -> None:
-        """Begin with windows that open at a stream's time or after it."""
-        for stream, time_ms in after_ms.items():
-            for at in self.positions(stream):
-                cursor = self._scheduled[at].cursor
-                cursor.start_from(cursor.windows.opening_from(time_ms))
+        """Begin with windows that open at each stream's time or after it.
+
+        That holds for windows on other streams, too: what they show is joined with all windows.
+        """
+        for time_ms in after_ms.values():
+            for each in self._scheduled:
+                each.cursor.start_from(each.cursor.windows.opening_from(time_ms))
 
     def reach(self, stream: str, watermark_ms: int) -> float:
         """Note a stream's watermark; return the time of the slowest stream."""

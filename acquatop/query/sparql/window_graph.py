@@ -75,6 +75,8 @@ class WindowGraph:
         self._current: dict[str, _Record] = {}
         self._counts: dict[str, int] = {}
         self._uncertain: set[int] = set()
+        self._passed: int | None = None
+        """Last window that was passed by before the first began."""
 
     # Records in -----------------------------------------------------------------------------------
 
@@ -134,8 +136,8 @@ class WindowGraph:
 
     @property
     def is_uncertain(self) -> bool:
-        """True if the window that is shown lacks a late record."""
-        return self.shown in self._uncertain
+        """True if the window that is shown, or was passed by, lacks a late record."""
+        return (self._passed if self.shown is None else self.shown) in self._uncertain
 
     @property
     def earliest_ms(self) -> int | None:
@@ -174,6 +176,8 @@ class WindowGraph:
         """
         if self.cursor.next is None:
             self._panes.close_until(time_ms)
+            passed = self._passed = self.cursor.windows.first(time_ms + 1) - 1
+            self._uncertain = {each for each in self._uncertain if each >= passed}
 
     # Snapshots ------------------------------------------------------------------------------------
 

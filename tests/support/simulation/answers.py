@@ -40,8 +40,8 @@ class Judge:
         """Yield how much of the streams may have been read before the window closed.
 
         Of one stream that is certain: up to the record with which its watermark passes the close.
-        The clock, and other streams, may close a window later; and a late record may bring the
-        first window, if none has been answered yet. A window whose evaluation was lost before had
+        The clock, and other streams, may close a window later; and a record behind the watermark
+        may bring the first window. A window whose evaluation was lost before had
         closed by then: it may be evaluated again after a restart.
         """
         least = {
@@ -54,14 +54,18 @@ class Judge:
             if (lost.window.query, lost.window.closes_ms) == (name, closes_ms):
                 yield lost.read
         streams = [self.stream(name) for name in self.query.streams]
-        first_step = next(
-            each.step for each in self.history.told if each.answer.query == self.query.name
-        )
-        if len(streams) == 1 and streams[0].idle_ms is None and self.told.step > first_step:
+        is_certain = len(streams) == 1 and streams[0].idle_ms is None
+        if is_certain and self.told.step not in self._first_steps():
             return
         for first in range(least[streams[0].iri], self.told.read[streams[0].iri] + 1):
             for second in range(least[streams[-1].iri], self.told.read[streams[-1].iri] + 1):
                 yield {streams[0].iri: first, streams[-1].iri: second}
+
+    def _first_steps(self) -> set[int]:
+        """Return the steps that answered the first window: several, if its state was damaged."""
+        told = [each for each in self.history.told if each.answer.query == self.query.name]
+        first = min(each.answer.window for each in told)
+        return {each.step for each in told if each.answer.window == first}
 
     def _problem(self) -> str | None:
         rows = [shown(each) for each in self.bindings()]
@@ -98,16 +102,18 @@ class Judge:
         return within(read, answer.opens_ms, answer.closes_ms)
 
     def _pairs(self, rows: Sequence[Shown]) -> str | None:
-        found = []
+        found, answer = [], self.told.answer
         for name, shown in zip(self.query.streams, ("w", "x"), strict=True):
             stream = self.stream(name)
             bounds = [
                 (each.opens_ms, each.closes_ms)
-                for each in self.told.answer.windows
+                for each in answer.windows
                 if each.window.endswith("/" + shown)
             ]
             read = stream.records[: self.reads[stream.iri]]
-            inside = within(read, *bounds[0]) if bounds else ()
+            # A window that has not begun has missed nothing of what the others show.
+            opens, closes = bounds[0] if bounds else (answer.opens_ms, answer.closes_ms)
+            inside = within(read, opens, closes)
             found.append(oracle.solutions(stream, inside))
         return _difference(Counter(rows), oracle.pairs(*found))
 
