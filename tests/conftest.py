@@ -17,6 +17,8 @@ from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
 
 from examples.oxigraph import OxigraphServer
+from tests.support.hdfs.packages import lacking
+from tests.support.hdfs.running import hdfs_server
 from tests.support.heavy import is_heavy
 from tests.support.markers import ProgramGuard, mark_by_fixtures
 from tests.support.s3.running import AZURITE, MISSING, azure_server, pointing_to, s3_server
@@ -137,6 +139,21 @@ def _az() -> Iterator[int]:
         pytest.skip("ACQUATOP_AZURITE does not name Azurite's program")
     with azure_server() as port:
         yield port
+
+
+@pytest.fixture(scope="session")
+def _hdfs() -> Iterator[int]:
+    if missing := lacking():
+        pytest.skip(f"not here: {', '.join(missing)}; ./run test fetches locks/hdfs.xml")
+    with hdfs_server() as port:
+        yield port
+
+
+@pytest.fixture
+def hdfs(_hdfs: int) -> Iterator[int]:
+    """The port of a running NameNode's WebHDFS, which the environment names."""
+    with pointing_to(_hdfs):
+        yield _hdfs
 
 
 @pytest.fixture

@@ -8,9 +8,11 @@ from urllib.parse import urlsplit
 
 AZURE = ("az", "abfs", "abfss")
 """Schemes of Azure's store; ``abfs`` also names the account, as Hadoop's addresses do."""
-SCHEMES = ("s3", *AZURE)
-"""Schemes of the object stores that conditional writes were tried with."""
-FORMS = "s3://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+HDFS = "hdfs"
+"""Scheme of HDFS; its buckets are file systems, by the names of their NameNodes."""
+SCHEMES = ("s3", *AZURE, HDFS)
+"""Schemes of the stores that conditional writes were tried with."""
+FORMS = "s3://BUCKET/PREFIX, az://CONTAINER/PREFIX or hdfs://HOST/PREFIX"
 """Forms of addresses, for hints."""
 
 _NO_CONDITION = "its writes under conditions were not tried"
@@ -21,12 +23,13 @@ ELSEWHERE = {
     "adl": "write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/",
     "gs": _NO_CONDITION,
     "gcs": _NO_CONDITION,
-    "hdfs": "it has no writes under conditions",
-    "webhdfs": "it has no writes under conditions",
+    "webhdfs": "write hdfs://",
+    "swebhdfs": "write hdfs://",
 }
 """Schemes of other remote storage, which users may try, and why they cannot be used."""
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,253}")
+_AUTHORITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]{1,5})?")
 _ACCOUNT = re.compile(r"([a-z0-9]{3,24})\.(?:dfs|blob)\.[a-z0-9.-]+")
 _LINE = re.compile(r"[^\x00-\x1f\x7f]+")
 
@@ -38,6 +41,8 @@ class StoreAddress:
     >>> address = StoreAddress.parse("s3://bucket/engines/one/")
     >>> str(address), str(address / "two"), address.prefix
     ('s3://bucket/engines/one', 's3://bucket/engines/one/two', 'engines/one')
+    >>> str(StoreAddress.parse("hdfs://namenode:8020/engines/one"))
+    'hdfs://namenode:8020/engines/one'
     >>> address = StoreAddress.parse("abfss://data@shop.dfs.core.windows.net/one")
     >>> str(address), address.bucket, address.account
     ('abfss://data@shop.dfs.core.windows.net/one', 'data', 'shop')
@@ -61,12 +66,13 @@ class StoreAddress:
         if parts.scheme in ("abfs", "abfss"):
             bucket, _, host = bucket.partition("@")
             if not _ACCOUNT.fullmatch(host):
-                form = f"{parts.scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX"
-                raise ValueError(f"it is not as {form}")
+                azure = f"{parts.scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX"
+                raise ValueError(f"it is not as {azure}")
         if "@" in bucket:
             raise ValueError("an address holds no key and no password")
         prefix = parts.path.strip("/")
-        if not _BUCKET.fullmatch(bucket) or not _LINE.fullmatch(prefix):
+        form = _AUTHORITY if parts.scheme == HDFS else _BUCKET
+        if not form.fullmatch(bucket) or not _LINE.fullmatch(prefix):
             raise ValueError("it needs a bucket and a prefix")
         if parts.query or parts.fragment or not all(_is_name(each) for each in prefix.split("/")):
             raise ValueError("its prefix holds a part that cannot be a name")

@@ -9,7 +9,7 @@ from typing import Protocol
 from connectors import ConnectorError
 
 Version = Mapping[str, str]
-"""Identity of an object's content, as the store tells it (on S3 the ETag)."""
+"""Identity of an object's content (on S3 the ETag)."""
 
 
 class StoreError(ConnectorError):
@@ -33,7 +33,8 @@ class ObjectStore(Protocol):
 
     There is no renaming, appending, locking or syncing. An object is durable, and seen by all, when
     a call that writes it returns. Conditions are checked by the store, atomically with the write.
-    Any thread may call.
+    An object that is once replaced under a condition is neither ``put`` nor removed. Any thread may
+    call.
     """
 
     def put_new(self, name: str, content: bytes) -> Version | None:

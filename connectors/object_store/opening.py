@@ -10,6 +10,7 @@ from connectors.object_store import address as schemes
 from connectors.object_store.address import StoreAddress
 from connectors.object_store.azure import AZURE
 from connectors.object_store.contract import ObjectStore, StoreError
+from connectors.object_store.hdfs import open_hdfs
 from connectors.object_store.obstore_objects import ObstoreObjects
 from connectors.object_store.s3 import S3
 
@@ -17,7 +18,7 @@ TIMEOUT = 60.0
 """Seconds that a request may take."""
 
 PROVIDERS = {"s3": S3, **dict.fromkeys(schemes.AZURE, AZURE)}
-"""Providers of the schemes of addresses."""
+"""Providers of the schemes of addresses that the library ``obstore`` serves."""
 
 _CONNECT_TIMEOUT = 5.0
 
@@ -27,6 +28,8 @@ def open_objects(address: StoreAddress, *, timeout: float = TIMEOUT) -> ObjectSt
 
     ``timeout`` is the number of seconds that a request may take.
     """
+    if address.scheme == schemes.HDFS:
+        return open_hdfs(address, timeout)
     if find_spec("obstore") is None:
         raise StoreError(
             f"{address} needs a package that is not here: obstore\n  hint: pip install obstore"

@@ -12,7 +12,10 @@ import pytest
 THOROUGH = pytest.mark.slow
 """Mark of a test that works for long, but starts no Spark: any worker may run it."""
 
-MARKER_OF_FIXTURE = {"spark": "spark", "_server": "server", "_s3": "server", "_az": "server"}
+MARKER_OF_FIXTURE = {
+    "spark": "spark",
+    **dict.fromkeys(("_server", "_s3", "_az", "_hdfs"), "server"),
+}
 MARKER_OF_PROGRAM = {"spark-submit": "spark", "oxigraph": "server"}
 
 

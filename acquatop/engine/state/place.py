@@ -52,11 +52,11 @@ def state_place(text: str | StatePlace) -> StatePlace:
 
     >>> state_place("states/one"), str(state_place("s3://bucket/one?lease=5s"))
     (PosixPath('states/one'), 's3://bucket/one')
-    >>> state_place("hdfs://host/one")
+    >>> state_place("gs://bucket/one")
     Traceback (most recent call last):
-    acquatop.errors.UserError: hdfs://host/one cannot hold a state: hdfs:// cannot be used: it has
-    no writes under conditions
-      hint: name s3://BUCKET/PREFIX or az://CONTAINER/PREFIX, or a folder
+    acquatop.errors.UserError: gs://bucket/one cannot hold a state: gs:// cannot be used: its writes
+    under conditions were not tried
+      hint: name s3://BUCKET/PREFIX, az://CONTAINER/PREFIX or hdfs://HOST/PREFIX, or a folder
     """
     if not isinstance(text, str):
         return text

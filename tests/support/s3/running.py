@@ -19,8 +19,9 @@ from unittest.mock import patch
 import requests
 
 from acquatop.engine.state.place import RemotePlace, state_place
-from connectors.object_store.address import StoreAddress
+from connectors.object_store.address import HDFS, StoreAddress
 from connectors.object_store.opening import PROVIDERS
+from tests.support.hdfs.files import files_below
 
 SERVER = Path(__file__).with_name("server.py")
 BUCKET = "bucket"
@@ -44,7 +45,7 @@ MISSING = [
 
 
 def environment(port: int) -> dict[str, str]:
-    """Return the variables that name a server of either protocol, and keys."""
+    """Return the variables that name a server of any protocol, and keys."""
     return {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ACCESS_KEY_ID": KEY,
@@ -53,6 +54,7 @@ def environment(port: int) -> dict[str, str]:
         "AZURE_STORAGE_ENDPOINT": f"http://127.0.0.1:{port}/{ACCOUNT}",
         "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
         "AZURE_STORAGE_ACCOUNT_KEY": ACCOUNT_KEY,
+        "WEBHDFS_ENDPOINT": f"http://127.0.0.1:{port}",
     }
 
 
@@ -125,6 +127,8 @@ def new_place(lease: str = "1s", scheme: str = "s3") -> RemotePlace:
 
 def held(address: StoreAddress) -> dict[str, bytes]:
     """Return all objects below an address, by name."""
+    if address.scheme == HDFS:
+        return files_below(address)
     import obstore
 
     provider = PROVIDERS[address.scheme]

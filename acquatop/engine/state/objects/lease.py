@@ -124,7 +124,7 @@ class Lease:
         if written is None:
             written = self._objects.put_over(NAME, b"probe 2\n", wrong)
         if written is not None:
-            self._objects.put(NAME, replace(self.holder, is_free=True).content)
+            self._objects.put_over(NAME, replace(self.holder, is_free=True).content, written)
             raise EnvironmentProblem(
                 f"{place}: this store ignores conditions of writes (If-None-Match, If-Match), so "
                 "two engines could not be kept apart\n"

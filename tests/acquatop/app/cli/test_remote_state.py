@@ -83,7 +83,8 @@ def test_a_run_in_a_bucket_and_one_too_many(
         (f"s3://{BUCKET}/", [], 2, "it needs a bucket and a prefix"),
         (f"s3://key:xyzzy@{BUCKET}/x", [], 2, "an address holds no key and no password"),
         (f"s3://{BUCKET}/x?lease=soon", [], 2, "such as lease=15s"),
-        ("hdfs://name/state", [], 2, "it has no writes under conditions"),
+        ("hdfs://user@name/state", [], 2, "an address holds no key and no password"),
+        ("webhdfs://name/state", [], 2, "write hdfs://"),
         ("state", ["--to", "csv:gs://bucket/x"], 2, "csv: with s3://BUCKET/PREFIX"),
     ],
 )
