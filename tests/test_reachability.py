@@ -17,7 +17,6 @@ PAPERS = "acquatop.topk.papers"
 
 PUBLIC = {
     "acquatop.answer.sinks.frame": "DataFrames for Spark code of a user's own",
-    "acquatop.app.serve.client": "client of the HTTP service",
     "replica.rankers.battery": "tests for a ranker of a user's own",
 }
 """Modules that only users import: documented, and reached by no verb."""

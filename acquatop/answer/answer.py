@@ -12,6 +12,7 @@ from rdflib import BNode, Literal, URIRef
 from rdflib.term import Identifier
 
 from acquatop.answer.estimate import Estimate
+from acquatop.answer.why import Evidence, Why, explain
 from acquatop.instants import instant_text
 from replica.budget import Budget, Spending
 
@@ -119,6 +120,17 @@ class Answer:
     expected: Estimate | None = None
     counts_elements: bool = False
     """True if windows count elements: then several windows may close at one time."""
+    evidence: Evidence | None = field(
+        default=None, compare=False, repr=False, metadata={"is_stored": False}
+    )
+    """Memory of how the answer was made, which :meth:`why` reads; only that of the last is kept."""
+
+    def why(self, key: str | Identifier) -> Why:
+        """Return why a key is in the answer, or is not, and what one more request would buy.
+
+        A key is an IRI, a term as N-Triples text, the text of a literal, or an IRI's last part.
+        """
+        return explain(self, key)
 
     def over_elements(self, opens_ms: int, closes_ms: int, counts: Counts) -> Answer:
         """Return the answer with times in place of positions, and with other counts.

@@ -11,6 +11,7 @@ from acquatop.answer.answer import Answer, Counts, Row, Shown
 from acquatop.answer.certificate import Certificate
 from acquatop.answer.estimate import Estimate
 from acquatop.answer.relation_to_stream import RelationToStream
+from acquatop.answer.why import Evidence
 from replica.budget import NOTHING, Budget, Spending
 from replica.clocks import Clock
 
@@ -74,6 +75,7 @@ class Assembly:
         use: RemoteUse = RemoteUse(),
         *,
         expected: Estimate | None = None,
+        evidence: Evidence | None = None,
     ) -> Answer:
         """Return the answer of a window after the query's relation-to-stream operator."""
         answer = Answer(
@@ -99,6 +101,7 @@ class Assembly:
             windows=result.windows,
             bound=certificate.bound,
             expected=expected,
+            evidence=evidence,
         )
         return self._output(answer)
 

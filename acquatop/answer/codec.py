@@ -57,6 +57,7 @@ def _written(value: Any) -> Any:
             return {
                 field.name: _written(getattr(value, field.name))
                 for field in dataclasses.fields(value)
+                if field.metadata.get("is_stored", True)
             }
         case _:
             raise TypeError(

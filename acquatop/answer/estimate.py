@@ -51,6 +51,20 @@ def estimate(merits: FloatArray, reported: int, k: int, offset: int = 0) -> Esti
     return Estimate(_precision(relevance, sizes), _ndcg(relevance, sizes))
 
 
+def belonging(merits: FloatArray, k: int) -> npt.NDArray[np.bool_]:
+    """Return a mask of the solutions that are among the best k, a row per world.
+
+    >>> belonging(np.array([[3.0, 2.0, np.nan], [3.0, 2.0, 4.0]]), k=2).astype(int).tolist()
+    [[1, 1, 0], [1, 0, 1]]
+    """
+    known = np.where(np.isnan(merits), -np.inf, merits)
+    count = merits.shape[1]
+    is_there: npt.NDArray[np.bool_] = ~np.isnan(merits)
+    if count > k:
+        is_there &= known >= np.partition(known, count - k, axis=1)[:, count - k, None]
+    return is_there
+
+
 def _contenders(merits: FloatArray, reported: int, k: int) -> FloatArray:
     """Return the columns of the answer, and of all solutions among the best k of any world."""
     count = merits.shape[1]

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from acquatop.answer.estimate import CERTAIN, Estimate, estimate
+from acquatop.answer.estimate import CERTAIN, Estimate, belonging, estimate
 from acquatop.answer.sample_top_k import greatest
 from acquatop.answer.window_sample import WindowSample
 from acquatop.ingest.panes import Pane
@@ -180,12 +180,15 @@ class QualityEstimator:
         self._k = k
         self._offset = offset
         self._seed = seed
+        self.chances: dict[str, float] = {}
+        """Chances that solutions belong in the last answer estimated, by identity."""
 
     def of(self, top: Top, content: ContentSample, now: float) -> Estimate:
         """Return the expected quality of a window's answer at ``now``, a time of the store's clock.
 
         ``top`` are the window's best k, those before the offset included.
         """
+        self.chances = {}
         random = np.random.default_rng((self._seed, top.window & (2**63 - 1)))
         look_up = content.look_up or self._rows_of_texts
         worlds = _Worlds(self._scoring, self._store, look_up, self._model, now, random)
@@ -197,7 +200,8 @@ class QualityEstimator:
             return CERTAIN
         size = max(_FEWEST, min(_MOST, _CELLS // (len(rows) + len(rest))))
         merits, reported = worlds.merits(rows, size), len(top)
-        if (order := worlds.reported(rows, len(top))) is not None:
+        order = worlds.reported(rows, len(top))
+        if order is not None:
             reported = min(self._k, len(order))
             merits = merits[:, np.concatenate([order, np.setdiff1d(range(merits.shape[1]), order)])]
         if len(rest):
@@ -206,7 +210,26 @@ class QualityEstimator:
             each = others.shape[1] / len(rest)
             best = greatest(there, each * count * len(there) / others.size, self._k, size, random)
             merits = np.concatenate([merits, best], axis=1)
+        self._note_chances(rows, merits, order, worlds)
         return estimate(merits, reported, self._k, self._offset)
+
+    def _note_chances(
+        self, rows: Rows, merits: FloatArray, reported: IntArray | None, worlds: _Worlds
+    ) -> None:
+        """Note for each row the share of worlds in which some of what it joins is among the best.
+
+        ``reported`` are the columns that were put first.
+        """
+        if not len(rows):
+            return
+        owners = worlds.owners(rows)
+        belongs = belonging(merits, self._k)[:, : len(owners)]
+        if reported is not None:
+            columns = np.concatenate([reported, np.setdiff1d(range(len(owners)), reported)])
+            belongs[:, columns] = belongs.copy()
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        shares = np.logical_or.reduceat(belongs, starts, axis=1).mean(axis=0).tolist()
+        self.chances = dict(zip(rows.identities.tolist(), shares, strict=True))
 
     def _rows_of_texts(self, keys: AnyArray) -> IntArray:
         return self._store.rows(keys.tolist())
@@ -296,6 +319,11 @@ class _Worlds:
         merits[~self._store.present(rows)[runs.owners]] = np.nan
         shown = np.flatnonzero((runs.owners < answer) & ~np.isnan(merits))
         return shown[np.argsort(-merits[shown], kind="stable")]
+
+    def owners(self, solutions: Rows) -> IntArray:
+        """Return the solution of each column of :meth:`merits`."""
+        runs = self._store.runs(np.maximum(self._look_up(solutions.keys), -1), least=1)
+        return np.arange(len(solutions)) if runs is None else runs.owners
 
     def merits(self, solutions: Rows, count: int) -> FloatArray:
         """Return the merits of solutions, a row per world.

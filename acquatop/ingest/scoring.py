@@ -55,7 +55,7 @@ class ReplicaScoring:
         self._function = _scoring(score)
         self._conditions = [
             vectorise_condition(each, score.functions, score.datatypes)
-            for each in _conjuncts(score.condition)
+            for each in conjuncts(score.condition)
             if all(name in score.stream_variables for name in variables_in(each))
         ]
         self._sign = 1.0 if score.descending else -1.0
@@ -240,14 +240,14 @@ class ReplicaScoring:
         return self._sign * np.broadcast_to(self._function(columns, None), count)
 
 
-def _conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
+def conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
     """Yield the conjuncts of a condition."""
     match condition:
         case None:
             return
         case ast.Binary("&&", left, right):
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
+            yield from conjuncts(left)
+            yield from conjuncts(right)
         case _:
             yield condition
 

@@ -11,6 +11,7 @@ from acquatop.answer.estimate import Estimate
 from acquatop.query.certify import certify_alone
 from acquatop.query.joined_top import ALL, JoinedTop, joined_top, with_terms
 from acquatop.query.ranking import ChangingRanking, TopKOperator
+from acquatop.query.replica_facts import NothingTold
 from acquatop.refresh.constant_join import ConstantJoin
 from acquatop.topk.contract import Top
 from replica.budget import NOTHING
@@ -21,7 +22,7 @@ from replica.view import KnownValues
 _CHANGED = "a static graph changed while the query was stopped, and some of the window came before"
 
 
-class ConstantFacts:
+class ConstantFacts(NothingTold):
     """Facts about a join with what never changes: the stream decides what an answer is worth."""
 
     budget = NOTHING

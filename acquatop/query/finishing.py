@@ -66,7 +66,7 @@ class UnlimitedResults(Protocol):
 class Finished:
     """Results of a window, and what those after the first ``offset`` show."""
 
-    top: Top
+    top: JoinedTop
     bindings: Sequence[Bindings]
     offset: int
 
@@ -153,7 +153,7 @@ class Finishing:
         at = np.concatenate((np.arange(len(top) - len(tied)), tied[first]))
         return top.take(at)
 
-    def _results(self, top: Top, solutions: Sequence[RankedSolution], at_ms: int) -> Finished:
+    def _results(self, top: JoinedTop, solutions: Sequence[RankedSolution], at_ms: int) -> Finished:
         """Return those of some solutions that are results, in order, each row once if distinct."""
         # Infinite merits have no differences.
         is_another = top.merits[1:] != top.merits[:-1]

@@ -13,6 +13,7 @@ from acquatop.answer.certificate import Certificate
 from acquatop.answer.render import Bindings
 from acquatop.ingest.terms import number_of_term, to_rdflib
 from acquatop.plan.bound import BoundQuery
+from acquatop.query.evidence import EvidenceLog
 from acquatop.query.exactness import Exactness
 from acquatop.query.finishing import Finished, Finishing, Unlimited
 from acquatop.query.formed import formed
@@ -108,6 +109,7 @@ class Member(Generic[OperatorT]):
         self._shown = shown if shown is not None and is_fixed else Forgetful()
         self._exactness = Exactness(bound.plan.score, self._facts.values)
         score = bound.plan.score
+        self._evidence = EvidenceLog(bound.plan, self._plain_score)
         self._score_variable = (
             bound.plan.windowed.score_variable if score.only_place else score.variable
         )
@@ -163,8 +165,22 @@ class Member(Generic[OperatorT]):
             refreshed.failure,
         )
         return self._assembly.answer(
-            closed, result, self._shown_as(certificate), counts, use, expected=expected
+            closed,
+            result,
+            self._shown_as(certificate),
+            counts,
+            use,
+            expected=expected,
+            evidence=self._evidence.note(
+                window, top, finished.offset, self.operator, self._facts, fetched
+            ),
         )
+
+    def _plain_score(self, merit: float) -> float | None:
+        """Return the score of a merit; None if scores are no numbers, but places in an order."""
+        score = self.bound.plan.score
+        is_term = score.only_place or (score.orders_terms and math.isinf(merit))
+        return None if is_term else self._rendering.score_of(merit)
 
     def _shown_as(self, certificate: Certificate) -> Certificate:
         """Return a certificate with a score as its bound, in place of a merit."""

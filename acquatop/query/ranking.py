@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from acquatop.answer.expected_quality import ContentSample
 from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.query.contenders import Contenders
 from acquatop.query.exactness import Extents
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, Rows, Top
@@ -21,11 +22,19 @@ class Ranked(Protocol):
     def k(self) -> int:
         """Number of results wanted, those before the offset included."""
 
+    @property
+    def scoring(self) -> ReplicaScoring:
+        """Score of solutions."""
+
     def top(self, window: int) -> Top:
         """Return a window's best by their keys, and whether others not held could be among them."""
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the N-Triples terms that the stream gives one of the best, by variable."""
+
+    @property
+    def keeps_terms(self) -> bool:
+        """True if the terms of rows can still be read when their window is closed."""
 
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return the numbers of one of the best whose terms may lack digits, by variable."""
@@ -35,6 +44,12 @@ class Ranked(Protocol):
 
     def unscored(self, window: int) -> int:
         """Return the number of a window's solutions without a score."""
+
+    def contenders(self, window: int, most: int) -> Contenders:
+        """Return the best ``most`` solutions of a window, and as many without a score.
+
+        As far as they are held.
+        """
 
     def snapshot(self) -> bytes:
         """Return the ranking's own state; empty if the content has it all."""
@@ -49,10 +64,6 @@ class ChangingRanking(Ranked, Protocol):
     @property
     def list(self) -> Sized:
         """Candidates held."""
-
-    @property
-    def scoring(self) -> ReplicaScoring:
-        """Score of solutions."""
 
     def wanted(self, window: int, inquiry: Inquiry) -> Wanted:
         """Return the keys to ask the remote for in a window: of each kind all, or the first.

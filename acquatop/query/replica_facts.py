@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -14,8 +15,9 @@ from acquatop.answer.expected_quality import QualityEstimator
 from acquatop.query.certify import certify, certify_alone, certify_past
 from acquatop.query.joined_top import ALL, JoinedTop, joined_top, solutions_of, with_terms
 from acquatop.query.ranking import TopKOperator
+from acquatop.query.told import Told
 from acquatop.refresh.join_refresh import JoinedReplicas
-from acquatop.topk.contract import Top
+from acquatop.topk.contract import FloatArray, Top
 from replica.budget import NOTHING, Budget
 from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
@@ -53,8 +55,32 @@ class RemoteFacts(Protocol):
     def was_refreshed(self, key: str, fetched: frozenset[str]) -> bool | None:
         """Return True if a key was fetched just now; None without a remote."""
 
+    @property
+    def chances(self) -> Mapping[str, float]:
+        """Chances that solutions belong in the last answer by now, by identity, if estimated."""
 
-class NoRemoteFacts:
+    def told(self, keys: list[str], fetched: frozenset[str]) -> Told | None:
+        """Return what the replica has of some keys; None if they are no keys of a remote."""
+
+    def numbers(self, keys: list[str], names: Sequence[str]) -> dict[str, FloatArray]:
+        """Return the remote's numbers of keys that have one each, by variable."""
+
+
+class NothingTold:
+    """Facts of answers whose solutions are no keys of a remote."""
+
+    chances: Mapping[str, float] = MappingProxyType({})
+
+    def told(self, keys: list[str], fetched: frozenset[str]) -> Told | None:
+        """Return None."""
+        return None
+
+    def numbers(self, keys: list[str], names: Sequence[str]) -> dict[str, FloatArray]:
+        """Return no numbers."""
+        return {}
+
+
+class NoRemoteFacts(NothingTold):
     """Facts of a query that asks no remote."""
 
     budget = NOTHING
@@ -146,3 +172,28 @@ class ReplicaFacts:
     def was_refreshed(self, key: str, fetched: frozenset[str]) -> bool | None:
         """Return True if a key was fetched just now."""
         return key in fetched
+
+    @property
+    def chances(self) -> Mapping[str, float]:
+        """Chances that solutions belong in the last answer by now, by identity."""
+        return {} if self._expectation is None else self._expectation.chances
+
+    def told(self, keys: list[str], fetched: frozenset[str]) -> Told | None:
+        """Return what the replica has of some keys."""
+        rows = self._store.rows(keys)
+        known = rows >= 0
+        present = known.copy()
+        present[known] = self._store.present(rows[known])
+        ages = np.full(len(keys), np.nan)
+        ages[known] = np.maximum(0.0, self._maintainer.now() - self._store.fetched_at(rows[known]))
+        is_fetched = np.fromiter((key in fetched for key in keys), np.bool_, len(keys))
+        return Told(known, present, ages, is_fetched)
+
+    def numbers(self, keys: list[str], names: Sequence[str]) -> dict[str, FloatArray]:
+        """Return the remote's numbers of keys; none if a key may have several."""
+        rows = self._store.rows(keys)
+        runs = self._store.runs(rows, least=1)
+        if runs is not None and not runs.is_plain:
+            return {}
+        places = rows if runs is None else runs.places
+        return {name: self._store.numbers(name, places) for name in names}

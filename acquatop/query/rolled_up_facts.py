@@ -11,6 +11,7 @@ from acquatop.answer.estimate import CERTAIN, Estimate
 from acquatop.query.aggregates.rolled_up import RolledUpRanking
 from acquatop.query.certify import certify_alone
 from acquatop.query.joined_top import ALL, JoinedTop, with_terms
+from acquatop.query.replica_facts import NothingTold
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.topk.contract import Top
 from replica.budget import Budget
@@ -20,7 +21,7 @@ from replica.store.lookup_cache import LookupCache
 from replica.view import KnownValues
 
 
-class RolledUpFacts:
+class RolledUpFacts(NothingTold):
     """Facts about the replica of a query whose groups are added up from all keys of a window.
 
     Any key can change any group. So an answer is exact only if all keys were fetched just now, and

@@ -19,6 +19,7 @@ from acquatop.app.cli.plugins import add_parser as add_plugins
 from acquatop.app.cli.record import add_parser as add_record
 from acquatop.app.cli.run import add_parser as add_run
 from acquatop.app.cli.serve import add_parser as add_serve
+from acquatop.app.cli.why import add_parser as add_why
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -32,8 +33,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for add_verb in (
-        *(add_demo, add_run, add_serve, add_check, add_explain, add_fmt, add_connectors),
-        *(add_plugins, add_record, add_generate, add_evaluate, add_advise),
+        *(add_demo, add_run, add_serve, add_check, add_explain, add_fmt, add_why),
+        *(add_connectors, add_plugins, add_record, add_generate, add_evaluate, add_advise),
     ):
         add_verb(verbs)
     return parser

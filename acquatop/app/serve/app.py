@@ -40,6 +40,7 @@ from rspql.explain import render
 
 QUERY_TYPES = ("application/sparql-query", "text/plain")
 _LARGEST_ID = 2**53
+_LONGEST_KEY = 2_000
 
 
 def make_app(
@@ -109,8 +110,10 @@ class Api:
             Route(f"{one}/resume", self.resume, methods=["POST"]),
             Route(f"{one}/plan", self.plan, methods=["GET"]),
             Route(f"{one}/answer", self.answer, methods=["GET"]),
+            Route(f"{one}/answer/why", self.why, methods=["GET"]),
             Route(f"{one}/answers", self.answers, methods=["GET"]),
             Route(f"{one}/answers/{{closes}}", self.answer_at, methods=["GET"]),
+            Route(f"{one}/answers/{{closes}}/why", self.why_at, methods=["GET"]),
             Route(f"{one}/events", self.query_events, methods=["GET"]),
             Route("/events", self.events, methods=["GET"]),
             Route("/check", self.check, methods=["POST"]),
@@ -249,13 +252,36 @@ class Api:
 
     async def answer_at(self, request: Request) -> Response:
         """Return the answer of the window that closes at a time."""
-        served = _said(self._service.query, request.path_params["id"])
         is_for_people = _is_for_people(request)
+        return await self._written(request, self._kept_at(request), is_for_people)
+
+    def _kept_at(self, request: Request) -> KeptAnswer:
+        served = _said(self._service.query, request.path_params["id"])
         id = EventId.parse(request.path_params["closes"])
-        kept = None if id is None else served.answers.find(id)
+        kept: KeptAnswer | None = None if id is None else served.answers.find(id)
         if kept is None:
             raise Problem("not-found", "no such answer is kept")
-        return await self._written(request, kept, is_for_people)
+        return kept
+
+    async def why(self, request: Request) -> Response:
+        """Return why a key is in the newest answer, or is not."""
+        served = _said(self._service.query, request.path_params["id"])
+        kept = served.answers.newest()
+        if kept is None:
+            raise Problem("not-found", "there is no answer yet")
+        return await self._explained_why(request, kept)
+
+    async def why_at(self, request: Request) -> Response:
+        """Return why a key is in the answer of a window, or is not."""
+        return await self._explained_why(request, self._kept_at(request))
+
+    async def _explained_why(self, request: Request, kept: KeptAnswer) -> Response:
+        given = request.query_params.getlist("key")
+        if len(given) != 1 or not given[0].strip() or len(given[0]) > _LONGEST_KEY:
+            raise Problem("invalid-request", f"key is a text of 1 to {_LONGEST_KEY}, given once")
+        assert kept.answer is not None
+        found = await self._studies.do(_said, kept.answer.why, given[0])
+        return json_response(found.to_json())
 
     async def _written(self, request: Request, kept: KeptAnswer, is_for_people: bool) -> Response:
         answer = kept.answer

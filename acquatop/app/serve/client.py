@@ -105,6 +105,11 @@ class Client:
         found: list[Document] = self._json("GET", _path(id, "answers"), params=params)["answers"]
         return found
 
+    def why(self, id: str, key: str, closes: int | str | None = None) -> Document:
+        """Return why a key is in an answer, or is not: the newest, or that of a window's close."""
+        at = ("answer",) if closes is None else ("answers", str(closes))
+        return self._json("GET", _path(id, *at, "why"), params={"key": key})
+
     def stream(self, id: str, last: str | None = None) -> Iterator[Document]:
         """Yield answers as they come, until the query is removed.
 

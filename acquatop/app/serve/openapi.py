@@ -136,6 +136,24 @@ def _answers() -> Document:
             "content": {"text/event-stream": _TEXTUAL},
         }
     }
+    closes = _parameter(
+        "closes",
+        "path",
+        {"type": "string", "minLength": 1},
+        "When its window closes, in ms; of several that close then the last, "
+        "or with a dot and the window's index that one",
+    )
+    key = {
+        **_parameter(
+            "key",
+            "query",
+            {"type": "string", "minLength": 1, "maxLength": 2000, "pattern": r"\S"},
+            "An IRI, a term as N-Triples, the text of a literal, or an IRI's last part",
+        ),
+        "required": True,
+    }
+    why = {200: _json("Why", "What is known of it")}
+    unwhy = "invalid-request not-found unavailable"
     one = "/queries/{id}"
     return {
         f"{one}/answer": {
@@ -170,19 +188,23 @@ def _answers() -> Document:
         f"{one}/answers/{{closes}}": {
             "parameters": [
                 _ID,
-                _parameter(
-                    "closes",
-                    "path",
-                    {"type": "string", "minLength": 1},
-                    "When its window closes, in ms; of several that close then the last, "
-                    "or with a dot and the window's index that one",
-                ),
+                closes,
                 known,
                 people,
             ],
             "get": _operation(
                 "getAnswerAt", "Give one answer", answer, "not-found not-acceptable unavailable"
             ),
+        },
+        f"{one}/answer/why": {
+            "parameters": [_ID, key],
+            "get": _operation(
+                "whyNewest", "Say why a key is in the newest answer, or is not", why, unwhy
+            ),
+        },
+        f"{one}/answers/{{closes}}/why": {
+            "parameters": [_ID, closes, key],
+            "get": _operation("whyAt", "Say why a key is in an answer, or is not", why, unwhy),
         },
         f"{one}/events": {
             "parameters": [_ID, last],
@@ -470,6 +492,20 @@ def _schemas() -> Document:
             triples=_array(text),
             bound=_or_null("number"),
             **dict.fromkeys(("events", "late", "unscored", "ambiguous", "skipped"), whole),
+        ),
+        "Why": _object(
+            "query closes status key verdict needed considered whole solutions one_more text",
+            query=text,
+            closes=text,
+            status=text,
+            key=text,
+            verdict={"type": "string", "enum": ["in", "out", "not found"]},
+            needed=_or_null("number"),
+            considered=_or_null("integer"),
+            whole=flag,
+            solutions=_array({"type": "object"}),
+            one_more=_or_null("object"),
+            text=_array(text),
         ),
         "Answers": _object("answers", answers=_array(reference["Answer"])),
         "Plan": _object("query class strategy reason output windows remotes warnings"),

@@ -13,6 +13,7 @@ from acquatop.ingest.buckets.task import BucketBest, BucketRanking, merits_of, r
 from acquatop.ingest.composite_keys import terms_of_key
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.executor_content import ExecutorAggregates
+from acquatop.query.contenders import Contenders, first_of
 from acquatop.query.exactness import Extents, extents_of
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
@@ -107,6 +108,11 @@ class ExecutorRanking:
         key = terms_of_key(self._keys, rows.keys[at])
         return {**key, **self._columns.terms(rows.parts, at)}
 
+    @property
+    def keeps_terms(self) -> bool:
+        """True: rows have all their terms."""
+        return True
+
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return the averages of one of the best."""
         return self._columns.averages(rows.parts, at)
@@ -163,6 +169,12 @@ class ExecutorRanking:
         """Return the number of keys without a score that could otherwise be results."""
         found = self._look()
         return found.unscored + int(np.count_nonzero(self._without_merit(found)))
+
+    def contenders(self, window: int, most: int) -> Contenders:
+        """Return the best of the keys known here, and some without a score."""
+        found = self._look()
+        parts = self._parts(found)
+        return first_of(found.rows, self._merits(found), parts, most, is_whole=False)
 
     def without_value(self, window: int, bar: float) -> FloatArray:
         """Return the possible merits of keys unknown to the replica, if they reach the bar."""

@@ -15,6 +15,7 @@ from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.unscored import objects
 from acquatop.query.aggregates.content import AggregateStore
 from acquatop.query.aggregates.gathered import GatheredTerms
+from acquatop.query.contenders import Contenders, first_of
 from acquatop.query.exactness import Extents, extents_of
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
@@ -188,6 +189,11 @@ class AggregateRanking:
         gathered = {} if self._gathered is None else self._gathered.terms(rows, at)
         return {**key, **self._columns.terms(rows.parts, at), **gathered}
 
+    @property
+    def keeps_terms(self) -> bool:
+        """True unless some terms are gathered from solutions of the window."""
+        return self._gathered is None
+
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return the averages of one of the best."""
         return self._columns.averages(rows.parts, at)
@@ -277,6 +283,16 @@ class AggregateRanking:
     def unscored(self, window: int) -> int:
         """Return the number of keys without a score that could otherwise be results."""
         return len(self._without_merit())
+
+    def contenders(self, window: int, most: int) -> Contenders:
+        """Return the best keys, and some without a score. O(keys)."""
+        top = self.best(window, most + 1)
+        keys = self.list.without_merit()[: most + 1]
+        without = self._named(Rows(self.list.newest(keys), keys, keys, self.list.aggregates(keys)))
+        rows = Rows.together([top.rows.take(slice(most + 1)), without])
+        merits = np.concatenate([top.merits[: most + 1], np.full(len(keys), np.nan)])
+        is_whole = not self.is_uncertain(window)
+        return first_of(rows, merits, self._merits.parts(rows.parts), most, is_whole=is_whole)
 
     def without_value(self, window: int, bar: float) -> FloatArray:
         """Return the possible merits of keys unknown to the replica, if they reach the bar."""

@@ -15,6 +15,7 @@ from acquatop.ingest.composite_keys import terms_of_key
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.query.aggregates.content import AggregateStore
 from acquatop.query.aggregates.whole_window import parts_of_nothing
+from acquatop.query.contenders import Contenders, first_of
 from acquatop.query.exactness import Extents, extents_of
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
@@ -183,6 +184,13 @@ class RolledUpRanking:
             return top
         return replace(top, certainty=Certainty.APPROXIMATE, reason=_LATE, bound=math.inf)
 
+    def contenders(self, window: int, most: int) -> Contenders:
+        """Return the best groups, and some without a score."""
+        groups = self._groups(window)
+        parts = groups.rows.parts
+        numbers = tuple(self._columns.numbers(name, parts) for name in self._numbers)
+        return first_of(groups.rows, groups.merits, numbers, most, is_whole=False)
+
     def best_of_groups(self, window: int, count: int, per: Sequence[str]) -> None:
         """Return None: what belongs together is chosen of all groups, which are at hand."""
         return
@@ -197,6 +205,11 @@ class RolledUpRanking:
         """Return the terms of one of the best: what it is grouped by, and its aggregates."""
         key = terms_of_key(self._names, rows.keys[at])
         return {**key, **self._columns.terms(rows.parts, at)}
+
+    @property
+    def keeps_terms(self) -> bool:
+        """True: rows have all their terms."""
+        return True
 
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return the averages of one of the best."""

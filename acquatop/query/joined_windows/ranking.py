@@ -95,6 +95,11 @@ class JoinedWindowsTopKN(RetainedTopKN):
         made = ((name, texts[places[of][1]]) for name, (of, texts) in self._made.terms.items())
         return found | {name: term for name, term in made if term}
 
+    @property
+    def keeps_terms(self) -> bool:
+        """False: the sides have the terms of one close."""
+        return False
+
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return the averages of one of the best, of all sides."""
         return {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.query.contenders import Contenders, first_of
 from acquatop.query.exactness import Extents
 from acquatop.topk.contract import Rows, Top
 from rspql.plan import TopKPlan
@@ -16,6 +18,7 @@ class SharedRanking:
 
     def __init__(self, plan: TopKPlan) -> None:
         self.k = plan.k + plan.offset
+        self.scoring = ReplicaScoring(plan.score, None)
         self._exact: Extents = dict.fromkeys(plan.score.stream_variables, DOUBLES)
         self._terms = plan.stream_variables
         self._top: Top | None = None
@@ -35,9 +38,19 @@ class SharedRanking:
         """Return the terms of one of the best, as bound by the window's pattern."""
         return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
 
+    @property
+    def keeps_terms(self) -> bool:
+        """True: rows have all their terms."""
+        return True
+
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return nothing: terms are as they came."""
         return {}
+
+    def contenders(self, window: int, most: int) -> Contenders:
+        """Return the best themselves: others are in the structure that queries share."""
+        top = self.top(window)
+        return first_of(top.rows, top.merits, top.rows.parts, most, is_whole=False)
 
     def snapshot(self) -> bytes:
         """Return no bytes: the content holds the whole state."""

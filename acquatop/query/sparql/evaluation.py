@@ -28,6 +28,7 @@ from acquatop.query.sparql.computed import computed_functions
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.evaluate import SparqlResult as Found
+from acquatop.query.sparql.evidence import WholeEvidenceLog, WholeQuery
 from acquatop.query.sparql.functions import called_functions
 from acquatop.query.sparql.quad_store import OpenEngine, QuadStore
 from acquatop.query.sparql.shown_terms import rdflib_of
@@ -46,9 +47,11 @@ from replica.rankers import RankerRegistry
 from replica.store import WHOLE, SolutionStore
 from replica.terms import is_term
 from rspql.ast import Values
-from rspql.plan import CountWindow
+from rspql.plan import CountWindow, RemotePart, StreamPast
 
 _KIND, _VERSION = "windowed query", 1
+_MOST_TRIPLES = 20_000
+"""Number of triples of windows up to which they are kept for explanations of the last answers."""
 
 
 class SparqlEvaluation:
@@ -110,6 +113,10 @@ class SparqlEvaluation:
                 bound, maintainers, rankers, random or np.random.default_rng(0), _slide_of(bound)
             )
             self._services = ServiceRefresh([*joins], self._evaluator.keys, clock)
+        remotes: Sequence[RemotePart | StreamPast] = (*plan.remotes, *plan.before)
+        self._evidence = WholeEvidenceLog(
+            WholeQuery(plan.query, windows, remotes, functions, open_engine, self._score)
+        )
         self._assembly = Assembly(
             bound.name,
             bound.plan.output,
@@ -303,7 +310,9 @@ class SparqlEvaluation:
         )
         counts = self._schedule.counters.take(rejected=refresh.rejected)
         certificate = self._certificate(refresh, now_ms)
-        return self._assembly.answer(closed, result, certificate, counts, use)
+        content = self._store.present(_MOST_TRIPLES)
+        evidence = self._evidence.note(content, answers, self._instant(now_ms), found.rows)
+        return self._assembly.answer(closed, result, certificate, counts, use, evidence=evidence)
 
     def _before(self, history: StreamHistory, refresh: RefreshResult, now_ms: int) -> Values:
         """Note a window's values in their history, and return those of before."""

@@ -68,6 +68,13 @@ class QuadStore:
         elif leaving or coming:
             self.engine.change(graph, "\n".join(leaving), "\n".join(coming))
 
+    def present(self, most: int) -> StoreContent | None:
+        """Return what is there now, if that are ``most`` triples of windows at most. O(most)."""
+        if self._size - self._static_size > most or len(self._came) > 2 * most:
+            return None
+        here = [(*each, True) for each, is_here in self._came.items() if is_here]
+        return StoreContent(self._static, here)
+
     def snapshot(self) -> bytes:
         """Return the whole state, except static graphs."""
         columns = {

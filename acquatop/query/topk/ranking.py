@@ -18,6 +18,7 @@ from acquatop.ingest.reduce.pane_best import PaneCandidates, PaneSummary
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.solution_columns import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.ingest.unscored import Unscored, objects
+from acquatop.query.contenders import Contenders, first_of
 from acquatop.query.exactness import Exactness, Extents
 from acquatop.query.pane_extents import PaneExtents
 from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
@@ -208,6 +209,11 @@ class TopKN(ABC, Generic[ListT]):
         """Return the terms of one of the best, as bound by the window's pattern."""
         return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
 
+    @property
+    def keeps_terms(self) -> bool:
+        """True: rows have all their terms."""
+        return True
+
     def ratios(self, rows: Rows, at: int) -> Mapping[str, Fraction]:
         """Return nothing: terms are as they came."""
         return {}
@@ -265,6 +271,26 @@ class TopKN(ABC, Generic[ListT]):
     def unscored(self, window: int) -> int:
         """Return the number of a window's solutions without a score."""
         return self.waiting.count(window)
+
+    def contenders(self, window: int, most: int) -> Contenders:
+        """Return the best solutions held, and some that wait for a score."""
+        held = self.list.covering(window)
+        firsts, _ = self._windows.spans(held.times)
+        held = held.take(np.flatnonzero(firsts <= window))
+        # What a list costs is counted in rows that it scores: these are not its own.
+        scored = self.scoring.scored
+        merits = self.scoring.merits(held.keys, held.parts) if len(held) else np.empty(0)
+        self.scoring.scored = scored
+        return self._with_waiting(window, held, merits, most, is_whole=False)
+
+    def _with_waiting(
+        self, window: int, held: Rows, merits: FloatArray, most: int, *, is_whole: bool
+    ) -> Contenders:
+        waiting = self.waiting.of(window).rows
+        if len(waiting):
+            held = Rows.together([held, waiting]) if len(held) else waiting
+            merits = np.concatenate([merits, np.full(len(waiting), np.nan)])
+        return first_of(held, merits, held.parts, most, is_whole=is_whole)
 
     def without_value(self, window: int, bar: float) -> FloatArray:
         """Return the possible merits of solutions without a value, if they reach the bar."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneSummary
+from acquatop.query.contenders import Contenders
 from acquatop.query.tie_breaking import ranks_of
 from acquatop.query.topk.ranking import TopKN
 from acquatop.topk.contract import AnyArray, FloatArray, Rows, Top
@@ -59,6 +60,14 @@ class RetainedTopKN(TopKN[Retained]):
         if not all(name in self._terms for name in per):
             return None
         return self.list.best_of_groups(window, count, [self._terms.index(name) for name in per])
+
+    def contenders(self, window: int, most: int) -> Contenders:
+        """Return the best solutions, and some that wait for a score."""
+        # One more than wanted tells if there are others.
+        found = self.best(window, most + 1)
+        held, merits = found.rows.take(slice(most + 1)), found.merits[: most + 1]
+        is_whole = self._room is None and self.list.lost(window) is None
+        return self._with_waiting(window, held, merits, most, is_whole=is_whole)
 
     def everything(self, window: int) -> Rows:
         """Return all solutions of a window, in no order."""

@@ -37,6 +37,11 @@ def problems(world: ShapeWorld, text: str, answers: Sequence[Answer]) -> Iterato
                 yield f"{answer.closes_ms}: {problem}"
 
 
+def everything(world: ShapeWorld, text: str, answer: Answer) -> list[dict[str, Any]]:
+    """Return all rows that a query without a LIMIT has at an answer's close."""
+    return _Judge(world, text, answer).everything()
+
+
 @dataclass(frozen=True)
 class _Judge:
     world: ShapeWorld
@@ -57,6 +62,12 @@ class _Judge:
         names = [each.value for each in found.variables]
         rows = [{name: each[name] for name in names if each[name] is not None} for each in found]
         return self._problem_of_rows(rows, self._keys(names))
+
+    def everything(self) -> list[dict[str, Any]]:
+        """Return all rows without the LIMIT, as terms."""
+        found: Any = self._store().query(self._plain(), custom_functions={_DECAY: self._decayed})
+        names = [each.value for each in found.variables]
+        return [{name: each[name] for name in names if each[name] is not None} for each in found]
 
     def _problem_of_rows(self, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str:
         everything = [

@@ -46,6 +46,11 @@ export const explain = async (query) => (await result("/explain", text(query, pl
 export const plan = async (id) => (await result(`${one(id)}/plan`, { headers: plain })).text();
 export const catalog = async () => (await result("/catalog")).json();
 export const answers = async (id) => (await (await result(`${one(id)}/answers`)).json()).answers;
+export const why = async (id, { closes, index }, key) => {
+  const time = Date.parse(closes);
+  const answer = Number.isNaN(time) ? "answer" : `answers/${time}.${index}`;
+  return (await result(`${one(id)}/${answer}/why?key=${encodeURIComponent(key)}`)).json();
+};
 export const pause = (id) => result(`${one(id)}/pause`, { method: "POST" });
 export const resume = (id) => result(`${one(id)}/resume`, { method: "POST" });
 export const remove = (id) => result(one(id), { method: "DELETE" });

@@ -22,7 +22,8 @@ function columnsOf(answer) {
 const near = (row, name) => Math.abs(Number(row.bindings[name].value) - row.score) <= 1e-9 * Math.max(1, Math.abs(row.score));
 
 export class Leaderboard {
-  constructor() {
+  constructor(chosen) {
+    this.chosen = chosen;
     this.head = h("thead");
     this.body = h("tbody");
     this.caption = h("caption", { class: "unseen" });
@@ -42,7 +43,7 @@ export class Leaderboard {
     const range = scoresOf(shown);
     const before = this.places();
     const keys = keysOf(shown);
-    const lines = keys.map((key) => this.rows.get(key) ?? new Line(this.parts));
+    const lines = keys.map((key) => this.rows.get(key) ?? new Line(this.parts, this.chosen));
     lines.forEach((line, at) => line.draw(shown[at], columns, range, moves.get(keys[at]) ?? null));
     arrange(this.body, lines.map((line) => line.element));
     this.rows = new Map(lines.map((line, at) => [keys[at], line]));
@@ -90,7 +91,7 @@ export class Leaderboard {
 const GLIDE = { duration: 450, easing: "cubic-bezier(.2, .8, .2, 1)" };
 
 class Line {
-  constructor({ others, scored, aged }) {
+  constructor({ others, scored, aged }, chosen) {
     const cell = (name, ...children) => h("td", { class: name }, ...children);
     this.rank = h("span", { class: "place" });
     this.arrow = h("span", { class: "move", "aria-hidden": "true" });
@@ -104,7 +105,7 @@ class Line {
     this.age = h("span", { class: "age" });
     this.element = h(
       "tr",
-      {},
+      { onclick: () => chosen(this.row), title: "Why?" },
       cell("rank", this.rank, this.arrow, this.moved),
       this.subject,
       this.others,
@@ -114,6 +115,7 @@ class Line {
   }
 
   draw(row, columns, range, move) {
+    this.row = row;
     say(this.rank, String(row.rank));
     mark(this.element, "data-rank", row.rank <= 3 ? row.rank : null);
     this.drawMove(move);

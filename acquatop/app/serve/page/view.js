@@ -5,6 +5,7 @@ import { aboutAnswer, STATUS } from "./about.js";
 import { chart } from "./charts.js";
 import { byId, h, mark, say } from "./dom.js";
 import { announce, Leaderboard } from "./leaderboard.js";
+import { WhyBox } from "./why.js";
 import { came, many, milliseconds, mostly, number, percent, seconds, short, span, total, waitsFor } from "./words.js";
 
 const MOST_TRIPLES = 200;
@@ -49,7 +50,8 @@ export class View {
     this.lead = h("p");
     this.waiting = h("p", { class: "waiting" }, FIRST);
     this.wait = h("p", { class: "wait", role: "status", hidden: true });
-    this.board = new Leaderboard();
+    this.why = new WhyBox(this.id);
+    this.board = new Leaderboard((row) => this.why.askAbout(row));
     this.truth = h("p", { class: "truth", hidden: true });
     this.triples = h("pre", { class: "triples", tabindex: "0", "aria-label": "Triples", hidden: true });
     this.sentences = h("ul", { class: "sentences" });
@@ -76,6 +78,7 @@ export class View {
         "section",
         { class: "more" },
         h("details", { open: true }, h("summary", {}, "About this answer"), this.sentences),
+        this.why.element,
         h("details", { ontoggle: (event) => this.showPlan(event.target) }, h("summary", {}, "The plan"), this.plan),
         h("details", {}, h("summary", {}, "The query"), h("pre", { class: "plan", tabindex: "0" }, text)),
       ),
@@ -115,6 +118,7 @@ export class View {
     mark(this.wait, "data-tone", described.waiting?.remedy ? "warn" : null);
     this.wait.hidden = !(runs && described.waiting);
     if (answer === null) return;
+    this.why.window = answer.window;
     this.drawTrust(answer);
     this.drawResults(answer, moves);
     this.drawTiles(answer);

@@ -147,6 +147,12 @@ def test_the_page_shows_what_an_answer_is_worth(browser: Browser, stage: Stage) 
     assert page.locator("tbody .name").all_inner_texts() == [before[4], *before[:4]]
     expect(page.locator("tbody tr").first.locator("td.rank")).to_have_text("1▲4, up 4")
 
+    page.locator("tbody tr").nth(1).click()
+    expect(page.locator(".reasons")).to_contain_text("is in, at rank 2")
+    page.get_by_label("A key").fill("nobody")
+    page.get_by_label("A key").press("Enter")
+    expect(page.locator(".reasons")).to_contain_text("nobody is in none of the 5 solutions")
+
     page.get_by_role("link", name="MostMentioned").click()
     expect(page.locator(".badge")).to_have_text("Approximate")
     expect(page.locator(".sentences")).to_contain_text("Nothing that is missing scores beyond 0.61")
