@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from acquatop import __version__
 from acquatop.app.cli.advise import add_parser as add_advise
 from acquatop.app.cli.check import add_parser as add_check
+from acquatop.app.cli.compare import add_parser as add_compare
 from acquatop.app.cli.connectors import add_parser as add_connectors
 from acquatop.app.cli.demo import add_parser as add_demo
 from acquatop.app.cli.evaluate import add_parser as add_evaluate
@@ -34,7 +35,8 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for add_verb in (
         *(add_demo, add_run, add_serve, add_check, add_explain, add_fmt, add_why),
-        *(add_connectors, add_plugins, add_record, add_generate, add_evaluate, add_advise),
+        *(add_connectors, add_plugins, add_record, add_generate),
+        *(add_evaluate, add_compare, add_advise),
     ):
         add_verb(verbs)
     return parser

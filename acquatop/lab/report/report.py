@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from importlib import resources
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from acquatop.lab.replay.setting import CLAIRVOYANT, can_win
 from acquatop.lab.replay.summary import Cell, ReplaySummary
 from acquatop.lab.report.axes import View, place_text, views
 from acquatop.lab.report.drawing import Picture
+from acquatop.lab.report.html import html_table, part_of_page
 
 _METRICS = {"ndcg": "nDCG", "precision": "precision", "ndcg_positional": "positional nDCG"}
 _COSTS = {
@@ -65,7 +65,7 @@ def report(summary: ReplaySummary, pictures: Sequence[Picture]) -> str:
         f'<section id="{name}"><h2>{title}</h2>{body}</section>\n' for name, title, body in sections
     )
     run = summary.experiment
-    style, script = (_part(name) for name in ("report.css", "report.js"))
+    style, script = (part_of_page(name) for name in ("report.css", "report.js"))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -75,10 +75,6 @@ def report(summary: ReplaySummary, pictures: Sequence[Picture]) -> str:
         f"{_cards(summary)}{_toggles(run.policies)}{bodies}"
         f"<script>\n{script}</script>\n</body>\n</html>\n"
     )
-
-
-def _part(name: str) -> str:
-    return resources.files("acquatop.lab.report").joinpath(name).read_text("utf-8")
 
 
 def _toggles(policies: Sequence[str]) -> str:
@@ -145,7 +141,7 @@ def _accuracy(summary: ReplaySummary) -> Iterator[str]:
     for view in views(summary.experiment):
         for metric, name in _METRICS.items():
             head = [f"{name}, cumulated", *(_head(view, text) for text in view.axis.texts())]
-            yield _table(
+            yield html_table(
                 head, _accuracy_rows(summary, view, metric), view.rest and f"At {view.rest}"
             )
 
@@ -200,7 +196,9 @@ def _improvements(summary: ReplaySummary) -> str:
         "has than another: "
         "at best and at worst.</p>"
     )
-    return said + _table(["", "metric", "at best", "at", "at worst", "at"], rows, texts=(1, 3, 5))
+    return said + html_table(
+        ["", "metric", "at best", "at", "at worst", "at"], rows, texts=(1, 3, 5)
+    )
 
 
 def _costs(summary: ReplaySummary) -> Iterator[str]:
@@ -217,7 +215,7 @@ def _costs(summary: ReplaySummary) -> Iterator[str]:
             "certified",
             "approximate",
         ]
-        yield _table(head, _cost_rows(summary, view), view.rest and f"At {view.rest}")
+        yield html_table(head, _cost_rows(summary, view), view.rest and f"At {view.rest}")
 
 
 def _cost_rows(summary: ReplaySummary, view: View) -> Iterator[list[str]]:
@@ -250,7 +248,7 @@ def _data(summary: ReplaySummary) -> str:
     ]
     if not rows:
         return "<p>Nothing odd was found in the recordings.</p>"
-    return "<p>What is odd in the recordings, and how often.</p>" + _table(
+    return "<p>What is odd in the recordings, and how often.</p>" + html_table(
         ["recording", "what", "how often"], rows, texts=(1,)
     )
 
@@ -268,30 +266,4 @@ def _words() -> str:
             f"<dt>{escape(word)}</dt><dd>{escape(said)}</dd>" for word, said in _WORDS.items()
         )
         + "</dl>"
-    )
-
-
-def _table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", texts: Sequence[int] = ()
-) -> str:
-    """Return a table. Cells that are already ``<td>`` elements stay as they are."""
-
-    def cell(text: str, at: int) -> str:
-        if text.startswith("<td"):
-            return text
-        return f'<td class="text">{text}</td>' if at in texts else f"<td>{text}</td>"
-
-    titles = "".join(
-        f'<th class="text" scope="col">{title}</th>'
-        if at in texts
-        else f'<th scope="col">{title}</th>'
-        for at, title in enumerate(head)
-    )
-    body = "".join(
-        "<tr>" + "".join(cell(text, at) for at, text in enumerate(row)) + "</tr>\n" for row in rows
-    )
-    said = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return (
-        f'<div class="wide"><table>{said}<thead><tr>{titles}</tr></thead>'
-        f"<tbody>\n{body}</tbody></table></div>\n"
     )
