@@ -20,16 +20,21 @@ def with_stream_past(
 ) -> tuple[ast.Query, tuple[StreamPast, ...]]:
     """Return a query that joins past values of its stream, and where they come from.
 
-    Notes those that no WINDOW of the query itself says by a key.
+    Notes those that no WINDOW of the query itself says by a key, and those of elements: their
+    windows close with elements, so none of them stands for a time.
     """
     if query.where is None:
         return query, ()
+    counts = any(clause.counts for clause in query.windows)
     elements: list[ast.Pattern] = []
     before: list[StreamPast] = []
     rest = list(past)
     for element in query.where.elements:
         elements.append(element)
         wanted = [each for each in rest if _says(element, each.variable)]
+        if counts and wanted:
+            found.extend(_of_elements(each) for each in wanted)
+            return query, ()
         keys = {each: _keys(element, each.variable) for each in wanted}
         for names in dict.fromkeys(keys.values()):
             if names:
@@ -44,6 +49,11 @@ def with_stream_past(
         hint = "compute it in a sub-query with GROUP BY, or say it of a variable subject"
         found.append(Diagnostic("change", message, each.span, hint))
     return replace(query, where=replace(query.where, elements=tuple(elements))), tuple(before)
+
+
+def _of_elements(past: PastValue) -> Diagnostic:
+    message = f"?{past.variable} is of a window that counts elements: it has no values of a time"
+    return Diagnostic("change", message, past.span, "use a window over time: [RANGE 9m STEP 3m]")
 
 
 def _says(element: ast.Pattern, variable: str) -> bool:
