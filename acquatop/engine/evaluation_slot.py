@@ -40,6 +40,8 @@ class EvaluationSlot:
         """Replaced as a whole at each change, so that it can be read without a lock."""
         self.answers_streams: tuple[AnswersStream, ...] = ()
         """Streams that its queries make and others read. Replaced as a whole, too."""
+        self.last: dict[str, Answer | Unanswered] = {}
+        """What each query has answered last in this process."""
         self._inheritance: dict[str, Inheritance] = {}
         self._waits: dict[str, float] = {}
         self._unreported: BaseException | None = None
@@ -67,6 +69,7 @@ class EvaluationSlot:
         """Remove a query's handle, and the stream that it makes."""
         self.queries = tuple(each for each in self.queries if each is not query)
         self._inheritance.pop(query.name, None)
+        self.last.pop(query.name, None)
         for each in self.answers_streams:
             if each.query == query.name:
                 each.operator.end()
@@ -76,12 +79,18 @@ class EvaluationSlot:
         """Let a query's answers be worth no more than those of the streams that it reads."""
         self._inheritance[query] = inheritance
 
+    @property
+    def looks_back_ms(self) -> int:
+        """Time before what is shown of the streams that its queries read, which they need."""
+        return max((each.looks_back_ms for each in self._inheritance.values()), default=0)
+
     def judged(self, made: Answer | Unanswered) -> Answer | Unanswered:
-        """Return an answer with the status that remains to it."""
-        if not self._inheritance or isinstance(made, Unanswered):
-            return made
-        known = self._inheritance.get(made.query)
-        return made if known is None else known.judged(made)
+        """Return an answer with the status that remains to it, and note it as the last."""
+        known = None if isinstance(made, Unanswered) else self._inheritance.get(made.query)
+        if known is not None and isinstance(made, Answer):
+            made = known.judged(made)
+        self.last[made.query] = made
+        return made
 
     def fail(self, error: BaseException) -> None:
         """Note an error, which ends the evaluation."""

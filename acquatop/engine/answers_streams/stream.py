@@ -58,12 +58,15 @@ class AnswersStream:
     # What the query has answered ------------------------------------------------------------------
 
     def note(self, made: Answer | Unanswered) -> None:
-        """Note what a query of the slot has answered, if it is this one and anybody reads it."""
-        if made.query != self.query or not self.slots.has_queries:
+        """Note what a query of the slot has answered, if it is this one."""
+        if made.query != self.query:
             return
         if not EARLIEST_MS <= made.closes_ms <= LATEST_MS:
             # A window may close beyond the years in which anything can happen.
             made = Unanswered(made.query, made.opens_ms, made.closes_ms, "time", _NO_TIME)
+        if not self.slots.has_queries:
+            self.worth.pass_by(made)
+            return
         self.worth.note(made)
         self._last_ms = made.closes_ms
         if isinstance(made, Answer):
@@ -120,7 +123,7 @@ class AnswersStream:
                 opens.append(each.windows.bounds(shown)[0])
             elif reached is not None:
                 opens.append(reached - each.windows.width_ms)
-        return min(opens, default=-math.inf)
+        return min(opens, default=-math.inf) - slot.looks_back_ms
 
     # The end --------------------------------------------------------------------------------------
 

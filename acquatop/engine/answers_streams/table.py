@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from acquatop.catalog.catalog import Stream
 from acquatop.engine.answers_streams.stream import AnswersStream
-from acquatop.engine.answers_streams.worth import Inheritance, Worth
+from acquatop.engine.answers_streams.worth import Held, Inheritance, Worth
 from acquatop.engine.commits import Committer
 from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.persistence import EngineState
@@ -80,11 +82,18 @@ class AnswersStreams:
         kept = None if self._state is None else self._state.stream(stream.iri)
         if kept is not None:
             made.resume(kept)
-        for iri in source.query.streams:
-            # What was answered before nobody has kept: windows begin behind it.
-            for each in of.evaluation.windows(iri):
-                if each.closed is not None:
-                    operator.time.reach(each.windows.bounds(each.closed)[1])
+        # What was answered before nobody has kept: windows begin behind it.
+        closes_ms = [
+            each.windows.bounds(each.closed)[1]
+            for iri in source.query.streams
+            for each in of.evaluation.windows(iri)
+            if each.closed is not None
+        ]
+        if closes_ms:
+            operator.time.reach(max(closes_ms))
+        last = of.last.get(source.query.name)
+        if last is not None or (closes_ms and kept is None):
+            made.worth.pass_by(last)
         return made
 
     def leave(self, slot: EvaluationSlot, name: str) -> None:
@@ -95,11 +104,25 @@ class AnswersStreams:
 
 
 def _inheritance(bound: Bound, read: dict[str, Worth]) -> Inheritance:
+    counts = isinstance(bound, BoundCounted)
     query = bound.query if isinstance(bound, BoundCounted) else bound
-    windows = query.windows if isinstance(query, BoundWindowed) else query.parts
+    late_bound, backs_ms = query.late_bound, _backs_ms(query)
     if isinstance(query, BoundQuery) and not query.parts:
-        return Inheritance({None: read[query.stream.iri]}, query.late_bound)
-    worth: dict[str | None, Worth] = {
-        each.name: read[each.stream.iri] for each in windows if each.stream.iri in read
+        held = Held(read[query.stream.iri], query.windows, counts)
+        return Inheritance({None: held}, late_bound, backs_ms)
+    windows = query.windows if isinstance(query, BoundWindowed) else query.parts
+    several: dict[str | None, Held] = {
+        each.name: Held(read[each.stream.iri], each.windows, counts)
+        for each in windows
+        if each.stream.iri in read
     }
-    return Inheritance(worth, query.late_bound)
+    return Inheritance(several, late_bound, backs_ms)
+
+
+def _backs_ms(query: BoundQuery | BoundWindowed) -> Sequence[int]:
+    """Return the times back to the values of its windows that a query compares with."""
+    if isinstance(query, BoundWindowed):
+        past = query.plan.evaluated.before
+    else:
+        past = () if query.plan.at_close is None else query.plan.at_close.past
+    return sorted({value.back_ms for each in past for value in each.past})

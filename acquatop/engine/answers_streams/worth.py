@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from acquatop.answer.answer import Answer, Status
 from acquatop.answer.unanswered import Unanswered
+from acquatop.windows import Windows
 
 MOST_KEPT = 10_000
 """Number of notes from which on the two oldest become one."""
@@ -28,6 +30,9 @@ class Note(NamedTuple):
         """Return a note on all that two notes are about: the worse of them, if equal the first."""
         worst = max(self, other, key=lambda each: _ORDER.index(each.status))
         return worst._replace(first_ms=self.first_ms, last_ms=other.last_ms)
+
+
+_UNKNOWN = Note(0, 0, Status.APPROXIMATE, "what it differs from was answered before it was read")
 
 
 class Worth:
@@ -60,12 +65,17 @@ class Worth:
             first, second = self._notes.popleft(), self._notes.popleft()
             self._notes.appendleft(first.joined(second))
 
+    def pass_by(self, made: Answer | Unanswered | None) -> None:
+        """Note an answer that nobody reads: the next change follows from it; None if unknown."""
+        if self._compares:
+            self._before = _UNKNOWN if made is None else _note_on(made)
+
     def forget_until(self, time_ms: float) -> None:
         """Forget what no window holds any more: all up to a time."""
         while self._notes and self._notes[0].last_ms <= time_ms:
             self._notes.popleft()
 
-    def within(self, opens_ms: int, closes_ms: int) -> Note | None:
+    def within(self, opens_ms: float, closes_ms: float) -> Note | None:
         """Return the worst note on a window's content, the oldest of equal ones; None if exact."""
         found = (
             each for each in self._notes if each.last_ms > opens_ms and each.first_ms <= closes_ms
@@ -101,21 +111,53 @@ def _read(note: Sequence[Any]) -> Note:
     return Note(first_ms, last_ms, Status(status), reason)
 
 
+class Held(NamedTuple):
+    """What windows hold of a stream of answers: its worth, and the windows, maybe of elements."""
+
+    worth: Worth
+    windows: Windows
+    counts: bool = False
+
+    def note(self, answer: Answer, opens_ms: float, closes_ms: float) -> Note | None:
+        """Return the worst note on what a window shows in an answer."""
+        if self.counts and self.windows.bounds(answer.window)[0] < 0:
+            opens_ms = -math.inf  # there is room for all that should have come before
+        return self.worth.within(opens_ms, closes_ms)
+
+    def note_before(self, time_ms: int) -> Note | None:
+        """Return the worst note on the last window that closes up to a time."""
+        return self.worth.within(*self.windows.bounds(self.windows.first(time_ms + 1) - 1))
+
+
 class Inheritance:
     """Limit of the worth of one query's answers, by those that it reads.
 
-    ``read`` has the worth of each stream of answers, by the names of the windows over it; the name
-    is None for a query with one window. ``late_bound`` is the bound of a score that an answer may
-    lack if something is missing in a window.
+    ``read`` has what is held of each stream of answers, by the names of the windows over it; the
+    name is None for a query with one window. ``backs_ms`` are the times back to the values that an
+    answer compares with. ``late_bound`` is the bound of a score that an answer may lack if
+    something is missing in a window.
     """
 
-    def __init__(self, read: dict[str | None, Worth], late_bound: float | None) -> None:
+    def __init__(
+        self,
+        read: Mapping[str | None, Held],
+        late_bound: float | None,
+        backs_ms: Sequence[int] = (),
+    ) -> None:
         self._read = read
         self._late_bound = late_bound
+        self._backs_ms = backs_ms
+
+    @property
+    def looks_back_ms(self) -> int:
+        """Time before the windows that are shown in which others open that they depend on."""
+        if not self._backs_ms:
+            return 0
+        return max(self._backs_ms) + max(each.windows.slide_ms for each in self._read.values())
 
     def judged(self, answer: Answer) -> Answer:
         """Return an answer with a status that is no better than those of the answers it is from."""
-        notes = [note for each in self._spans(answer) if (note := each) is not None]
+        notes = [note for each in self._notes(answer) if (note := each) is not None]
         if not notes:
             return answer
         worst = max(notes, key=lambda each: _ORDER.index(each.status))
@@ -131,11 +173,11 @@ class Inheritance:
             expected=None,
         )
 
-    def _spans(self, answer: Answer) -> list[Note | None]:
-        if not answer.windows:
-            return [each.within(answer.opens_ms, answer.closes_ms) for each in self._read.values()]
-        return [
-            self._read[shown.window].within(shown.opens_ms, shown.closes_ms)
-            for shown in answer.windows
-            if shown.window in self._read
-        ]
+    def _notes(self, answer: Answer) -> Iterator[Note | None]:
+        shown = {each.window: each for each in answer.windows}
+        for name, held in self._read.items():
+            window = shown.get(name or "") if shown else answer
+            if window is not None:
+                yield held.note(answer, window.opens_ms, window.closes_ms)
+            for back_ms in self._backs_ms:
+                yield held.note_before(answer.closes_ms - back_ms)

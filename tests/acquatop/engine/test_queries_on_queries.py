@@ -371,6 +371,101 @@ def test_what_is_waited_for_is_that_of_the_source(live: tuple[Engine, Path]) -> 
     assert waits["query"].text == f"it reads what {NS}a answers: {waits[NS + 'a'].text}"
 
 
+LATE = f"""{PREFIX}REGISTER {{output}} :a AS SELECT ?user ?m
+    FROM NAMED WINDOW :w ON :events [RANGE 20ms STEP 10ms]
+    WHERE {{{{ WINDOW :w {{{{ ?e :user ?user ; :m ?m }}}} }}}}"""
+EACH = f"""{PREFIX}SELECT ?m FROM NAMED WINDOW :w ON :a [RANGE 1ms STEP 1ms]
+    WHERE {{ WINDOW :w {{ ?row :m ?m }} }}"""
+
+
+@pytest.mark.parametrize("was_read", [False, True])
+def test_a_change_is_worth_no_more_than_the_answer_before_that_nobody_read(
+    was_read: bool, live: tuple[Engine, Path]
+) -> None:
+    engine, file = live
+    making = engine.register(LATE.format(output="ISTREAM"))
+    former = engine.register(EACH, name="former") if was_read else None
+    write(file, 1, 12)
+    assert [each.closes_ms for each in making.answers(1)] == [10]
+    if former is not None:
+        former.stop()
+    write(file, 5)  # It is late for the first window, and the second lacks it.
+    write(file, 22)
+    assert [str(each.status) for each in making.answers(1)] == ["approximate"]
+    reading = engine.register(EACH)
+    write(file, 33, 44, 55)
+    assert [str(each.status) for each in making.answers(2)] == ["exact", "exact"]
+    found = {each.closes_ms: str(each.status) for each in reading.answers(25)}
+    assert (found[30], found[40]) == ("approximate", "exact")
+
+
+def test_a_change_of_unknown_origin_is_approximate() -> None:
+    worth = Worth("urn:a", compares=True)
+    worth.pass_by(None)
+    for at in (1, 2):
+        worth.note(replace(NOTHING, closes_ms=at, status=Status.EXACT))
+    first = worth.within(0, 1)
+    assert (first and first.status, worth.within(1, 2)) == ("approximate", None)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "{ SELECT ?user (SUM(?m) AS ?n) WHERE { ?row :user ?user ; :m ?m } GROUP BY ?user }",
+        "{ ?row :user ?user ; :m ?n }",
+    ],
+)
+@pytest.mark.parametrize("limit", ["ORDER BY DESC(?more) LIMIT 3", ""])
+def test_a_difference_is_worth_no_more_than_what_it_is_computed_with(
+    pattern: str, limit: str, live: tuple[Engine, Path]
+) -> None:
+    """What is 10 to 20 ms ago lies in no window that is shown."""
+    engine, file = live
+    making = engine.register(LATE.format(output="RSTREAM"))
+    reading = engine.register(
+        f"""{PREFIX}SELECT ?user (change:difference(?n, "PT0.025S"^^xsd:duration) AS ?more)
+        FROM NAMED WINDOW :w ON :a [RANGE 10ms STEP 10ms] WHERE {{ WINDOW :w {pattern} }} {limit}"""
+    )
+    write(file, 1, 12)
+    assert [each.closes_ms for each in making.answers(1)] == [10]
+    write(file, 5)
+    write(file, 22, 33, 44, 55, 66, 77)
+    statuses = {each.closes_ms: str(each.status) for each in making.answers(6)}
+    assert {closes for closes, status in statuses.items() if status != "exact"} == {20}
+    found = {each.closes_ms: str(each.status) for each in reading.answers(7)}
+    # The values of the window that closes at 20 are those of 25 ms before 50.
+    assert [found[closes] for closes in (40, 50, 60, 70)] == [
+        "exact",
+        "approximate",
+        "exact",
+        "exact",
+    ]
+
+
+def test_windows_of_elements_that_are_not_full_lack_what_was_lost(tmp_path: Path) -> None:
+    class Losing(LocalEngine):
+        def select(self, text: str, graphs: Graphs, *, on_nothing: bool = False) -> bytes:
+            found = super().select(text, graphs, on_nothing=on_nothing)
+            if b"/ann" in found and not on_nothing:
+                raise EvaluationLost("memory", "it was too large")
+            return found
+
+    users = {3: "ann", 7: "bob", 13: "bob", 20: "bob"}
+    events = tuple(Event(t, user, 1, None) for t, user in users.items())
+    network = Network("events", "RSTREAM", ((5, 5), (5, 5), (5, 5)), events, 10_000)
+    (tmp_path / "events.jsonl").write_text(network.recording())
+    catalog = Catalog.parse(catalog_text(10_000), file=tmp_path / "catalog.toml", variables={})
+    losing = Surroundings(open_sparql=lambda content, functions, limits: Losing(content, functions))
+    counting = f"""{PREFIX}SELECT ?user FROM NAMED WINDOW :w ON :a [ELEMENTS 2 STEP 1]
+        WHERE {{ WINDOW :w {{ ?row :user ?user }} }}"""
+    ranking = counting.replace("?user FROM", "?user ?e FROM").replace("}", "; :e ?e }", 1)
+    ranking += " ORDER BY ?e LIMIT 2"
+    _, *behind = answers_of([network.texts()[0], counting, ranking], catalog, losing)
+    for found in behind:
+        # One more than the first of these should have come before it.
+        assert [str(each.status) for each in found] == ["approximate", "exact", "exact"]
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> None:
