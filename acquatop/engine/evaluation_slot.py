@@ -41,7 +41,7 @@ class EvaluationSlot:
         self.answers_streams: tuple[AnswersStream, ...] = ()
         """Streams that its queries make and others read. Replaced as a whole, too."""
         self.last: dict[str, Answer | Unanswered] = {}
-        """What each query has answered last in this process."""
+        """Last answer of each query in this process."""
         self._inheritance: dict[str, Inheritance] = {}
         self._waits: dict[str, float] = {}
         self._unreported: BaseException | None = None

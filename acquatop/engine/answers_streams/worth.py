@@ -112,7 +112,7 @@ def _read(note: Sequence[Any]) -> Note:
 
 
 class Held(NamedTuple):
-    """What windows hold of a stream of answers: its worth, and the windows, maybe of elements."""
+    """Stream of answers in windows: its worth, and the windows, maybe of elements."""
 
     worth: Worth
     windows: Windows
