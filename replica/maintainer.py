@@ -57,6 +57,8 @@ class Refreshed:
     """Number of rejected records by reason, since the previous refresh."""
     parts: tuple[frozenset[str], ...] = ()
     """Keys fetched from each of several remotes, if ``fetched`` has tuples that depend on them."""
+    first: frozenset[str] = frozenset()
+    """Changed keys that were unknown until this refresh."""
 
     @property
     def keys(self) -> frozenset[str]:
@@ -136,9 +138,11 @@ class Maintainer(Generic[StoreT]):
         """Rejections counted by another process and not reported yet."""
         self._loads_later = False
         self._changed: dict[str, None] = {}
+        """Keys whose values have changed, besides those of the next refresh."""
+        self._first: set[str] = set()
+        """Those of them that were unknown before."""
         self._ambiguous = 0
         """Number of pushed solutions beyond those used, since the previous refresh."""
-        """Keys whose values have changed, besides those of the next refresh."""
 
     @property
     def budget(self) -> Budget:
@@ -174,6 +178,7 @@ class Maintainer(Generic[StoreT]):
             stored = self.store.put((), page, now)
             if self._loads_later:
                 self._changed.update(dict.fromkeys(stored.changed))
+                self._first.update(stored.first)
             if progress is not None:
                 progress(len(self.store))
         return len(self.store)
@@ -397,6 +402,7 @@ class Maintainer(Generic[StoreT]):
 
     def _store(self, asked: InFlight) -> Refreshed:
         changed, self._changed = self._changed, {}
+        first, self._first = self._first, set()
         ambiguous, self._ambiguous = self._ambiguous, 0
         fetched: set[str] = set()
         arrived = sorted([*asked.late, *asked.on_time], key=lambda each: each.number)
@@ -409,6 +415,7 @@ class Maintainer(Generic[StoreT]):
             solutions = [solution for delivery in deliveries for solution in delivery.solutions]
             stored = self.store.put(keys, solutions, fetched_at)
             changed.update(dict.fromkeys(stored.changed))
+            first.update(stored.first)
             ambiguous += stored.ambiguous
             fetched.update(
                 key
@@ -432,6 +439,7 @@ class Maintainer(Generic[StoreT]):
             ambiguous,
             failure,
             dict(self._newly_rejected()),
+            first=frozenset(first),
         )
 
     def _newly_rejected(self) -> Counter[str]:
@@ -459,4 +467,5 @@ class Maintainer(Generic[StoreT]):
                 asked = [asked[at] for at in np.flatnonzero(self.store.rows(asked) >= 0).tolist()]
             stored = self.store.put(asked, each.solutions, each.now, pushed=True)
             self._changed.update(dict.fromkeys(stored.changed))
+            self._first.update(stored.first)
             self._ambiguous += stored.ambiguous

@@ -182,12 +182,13 @@ class TopKEvaluation:
         for member in members:
             member.operator.settle(window)
         begun = [member for member in members if member.has_begun(window)]
+        forgotten = self._forgotten
         refreshed = self._refresh(
             window, closes_ms, [member.operator for member in begun], tick.longest_wait
         )
         for member in members:
-            member.operator.apply_changes(refreshed.changed)
-        if refreshed.changed:
+            member.operator.apply_changes(refreshed.changed, refreshed.first)
+        if refreshed.changed or self._forgotten != forgotten:
             self._content.values_changed()
         self._remote.renew_lookups()
         closed, counts = (
@@ -198,6 +199,12 @@ class TopKEvaluation:
             if member.bound.name in self.members:
                 counted = counts.with_unscored(member.operator.unscored(window))
                 yield member.answer(closed, counted, refreshed)
+
+    @property
+    def _forgotten(self) -> int:
+        """Number of times that the replica has forgotten a key."""
+        store = self._remote.store
+        return 0 if store is None else store.forgotten
 
     def _refresh(
         self, window: int, closes_ms: int, rankings: Sequence[ChangingRanking], longest_wait: float

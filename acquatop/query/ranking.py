@@ -78,10 +78,10 @@ class ChangingRanking(Ranked, Protocol):
     def settle(self, window: int) -> None:
         """Note that all panes of a window have come."""
 
-    def apply_changes(self, keys: Iterable[str]) -> None:
+    def apply_changes(self, keys: Iterable[str], first: frozenset[str]) -> None:
         """Rescore solutions of keys whose remote values have changed.
 
-        Admit those that have a score now.
+        Admit those that have a score now. ``first`` are the keys that were unknown until now.
         """
 
     def close_before(self, window: int) -> None:

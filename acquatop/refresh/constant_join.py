@@ -64,7 +64,7 @@ class ConstantRefresh:
         """Return what has changed, which is nothing but after a restart with other files."""
         if self._evicts:
             self._view.evict()
-        changed = self._view.update((), ())
+        changed = self._view.update((), ()).changed
         if changed:
             self._join.changed_until = window + self._open_at_once
         return replace(NOTHING_REFRESHED, changed=tuple(sorted(changed)))

@@ -218,19 +218,20 @@ class JoinRefresh:
         moved = self._view.look_back(self._replicas.now(), news)
         self._view.rows([key for each in needs for key in each.wanted.unknown])
         others = [(*keys, *of_past) for keys, of_past in zip(news, moved, strict=True)]
-        changed = self._view.update(fetched, others)
+        told = self._view.update(fetched, others)
         rejected: Counter[str] = Counter()
         for each in refreshed:
             rejected.update(each.rejected)
         spent = sum((each.spending for each in refreshed), Spending())
         return Refreshed(
             self._view.wholly(fetched),
-            tuple(sorted(changed)),
+            tuple(sorted(told.changed)),
             Spending(spent.items, spent.requests, self._clock() - started, spent.failed),
             0,
             next((each.failure for each in refreshed if each.failure), None),
             dict(rejected),
             tuple(fetched),
+            told.first,
         )
 
     def snapshot(self) -> dict[str, bytes]:

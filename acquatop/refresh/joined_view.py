@@ -6,6 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,13 @@ _RESULTS, _GRAPHS = "results", "graphs"
 
 Needs = tuple[tuple[str, ...], ...]
 """Keys of each service that a tuple's results depend on."""
+
+
+class News(NamedTuple):
+    """Tuples whose results have changed or become known; ``first`` are those never known before."""
+
+    changed: frozenset[str]
+    first: frozenset[str]
 
 
 class JoinedView(RunStore):
@@ -53,9 +61,11 @@ class JoinedView(RunStore):
         """Time that past values are looked back from."""
         self._is_chained = any(each.giver is not None for each in join.services)
         self._needs: dict[str, Needs] = {}
-        self._evictions = [each.evictions for each in stores]
+        self._forgettings = [each.forgotten for each in stores]
         self._new: set[str] = set()
         """Tuples that looking them up has made known."""
+        self._moved: set[str] = set()
+        """Tuples whose results other static graphs have changed."""
         self._dependents: list[defaultdict[str, set[str]]] = [
             defaultdict(set) for _ in join.services
         ]
@@ -101,10 +111,10 @@ class JoinedView(RunStore):
 
     def forget_evicted(self) -> None:
         """Forget the tuples that depend on keys that the replicas have evicted."""
-        evictions = [each.evictions for each in self._stores]
-        if evictions == self._evictions:
+        forgettings = [each.forgotten for each in self._stores]
+        if forgettings == self._forgettings:
             return
-        self._evictions = evictions
+        self._forgettings = forgettings
         for past in self._past:
             if past is not None:
                 past.keep_held()
@@ -113,13 +123,10 @@ class JoinedView(RunStore):
             gone = np.flatnonzero(store.rows(bases) < 0).tolist()
             self._forgotten(sorted({key for at in gone for key in dependents.get(bases[at], ())}))
 
-    def update(
-        self, fetched: Sequence[Iterable[str]], changed: Sequence[Iterable[str]]
-    ) -> set[str]:
+    def update(self, fetched: Sequence[Iterable[str]], changed: Sequence[Iterable[str]]) -> News:
         """Join again what depends on keys that were fetched or changed, by service.
 
-        Return the tuples whose results have changed, and those that have become known since the
-        last time: some may be waited for.
+        Return what is new since the last time. What has become known may be waited for.
         """
         again = {
             key
@@ -128,9 +135,16 @@ class JoinedView(RunStore):
             for base in keys
             for key in dependents.get(base, ())
         }
-        told = self._join_again(sorted(again)) | self._new
+        names = sorted(again)
+        rows = super().rows(names)
+        known = {name for name, row in zip(names, rows.tolist(), strict=True) if row >= 0}
+        told = self._join_again(names) | self._moved
+        # What was looked up, and so scored, before it changed had another value then.
+        first = (told - known - self._moved) | (self._new - told)
+        told |= self._new
         self._new.clear()
-        return told
+        self._moved.clear()
+        return News(frozenset(told), frozenset(first))
 
     # Past values ----------------------------------------------------------------------------------
 
@@ -202,12 +216,13 @@ class JoinedView(RunStore):
         super().resume(parts[_RESULTS])
         self._needs.clear()
         self._new.clear()
+        self._moved.clear()
         for dependents in self._dependents:
             dependents.clear()
         for key in self.keys(self.all_rows()):
             self._link(key, self._needs_of(key)[0])
         if parts.get(_GRAPHS, b"") != self._graphs:
-            self._new |= self._join_again(self.keys(self.all_rows()))
+            self._moved |= self._join_again(self.keys(self.all_rows()))
 
     def _join_again(self, keys: Sequence[str]) -> set[str]:
         """Join tuples whose keys are known; return those whose results are new or have changed.

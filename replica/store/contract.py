@@ -24,7 +24,11 @@ WHOLE = ""
 
 @dataclass(frozen=True)
 class Stored:
-    """Effect of one delivery of solutions: the keys whose values are new or changed."""
+    """Effect of one delivery of solutions: the keys whose values are new or changed.
+
+    ``first`` are those of them that were unknown before.
+    """
 
     changed: tuple[str, ...]
     ambiguous: int
+    first: tuple[str, ...] = ()

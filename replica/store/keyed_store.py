@@ -39,8 +39,8 @@ class KeyedStore(ABC):
         self.key_variable = key_variable
         self.variables = variables
         self.limit = limit
-        self.evictions = 0
-        """Number of keys that have been removed to keep the limit."""
+        self.forgotten = 0
+        """Number of times that a known key has become unknown."""
         self.history = History(numbers)
         self._index = KeyIndex()
         self._recency = Recency()
@@ -123,7 +123,6 @@ class KeyedStore(ABC):
         )
         if len(rows):
             self._forget(rows)
-            self.evictions += len(rows)
         self._recency.end_round()
         return len(rows)
 
@@ -154,6 +153,7 @@ class KeyedStore(ABC):
     def _forget(self, rows: IntArray) -> None:
         self._index.remove(rows)
         self.history.clear(rows)
+        self.forgotten += len(rows)
 
     def _settings(self) -> dict[str, Any]:
         return {

@@ -127,8 +127,13 @@ class ReplicaStore(JoinedStore):
         places, rows = places[current], rows[current]
         answered = list(by_key.items())
         found = [answered[at] for at in places.tolist()]
+        is_first = self.fetched_at(rows) == NEVER
         changed = self._set(rows, [solution for _, solution in found], now, pushed=pushed)
-        return Stored(tuple(found[at][0] for at in np.flatnonzero(changed).tolist()), ambiguous)
+        told, first = (
+            tuple(found[at][0] for at in np.flatnonzero(each).tolist())
+            for each in (changed, is_first)
+        )
+        return Stored(told, ambiguous, first)
 
     def snapshot(self) -> bytes:
         """Return the complete state as bytes."""

@@ -99,8 +99,13 @@ class SolutionStore(KeyedStore):
         places, rows = places[current], rows[current]
         answered = list(by_key.items())
         found = [answered[at] for at in places.tolist()]
+        is_first = self.fetched_at(rows) == NEVER
         changed = self._set(rows, [self._ordered(each) for _, each in found], now, pushed=pushed)
-        return Stored(tuple(found[at][0] for at in np.flatnonzero(changed).tolist()), ambiguous=0)
+        told, first = (
+            tuple(found[at][0] for at in np.flatnonzero(each).tolist())
+            for each in (changed, is_first)
+        )
+        return Stored(told, ambiguous=0, first=first)
 
     def _set(
         self, rows: IntArray, solutions: list[list[Solution]], now: float, *, pushed: bool

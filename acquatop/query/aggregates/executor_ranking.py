@@ -78,7 +78,7 @@ class ExecutorRanking:
             )
         return self._found
 
-    def apply_changes(self, keys: Iterable[str]) -> None:
+    def apply_changes(self, keys: Iterable[str], first: frozenset[str]) -> None:
         """Ask the buckets again if more has changed than is known here."""
         if self._found is None:
             return

@@ -95,7 +95,7 @@ class AggregateRanking:
             content=content.keyed,
         )
 
-    def apply_changes(self, keys: Iterable[str]) -> None:
+    def apply_changes(self, keys: Iterable[str], first: frozenset[str]) -> None:
         """Rescore keys whose remote values have changed."""
         if self._store is not None:
             self.list.change(self._content.look_up(keys))

@@ -87,7 +87,7 @@ class RolledUpRanking:
         self._content.settle(window)
         self._found = None
 
-    def apply_changes(self, keys: Iterable[str]) -> None:
+    def apply_changes(self, keys: Iterable[str], first: frozenset[str]) -> None:
         """Look up the keys whose remote values have changed."""
         self._content.look_up(keys)
         self._found = None

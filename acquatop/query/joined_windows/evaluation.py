@@ -175,7 +175,7 @@ class JoinedWindowsEvaluation:
         ranking = self._ranking(window, made)
         self._member.rank_by(ranking, self._remote.facts(ranking, self._bound.plan.offset))
         refreshed = self._refresh(ranking, window, due.closes_ms, longest_wait)
-        ranking.apply_changes(refreshed.changed)
+        ranking.apply_changes(refreshed.changed, refreshed.first)
         self._remote.renew_lookups()
         counts = self._schedule.counters.take(0, refreshed.ambiguous, refreshed.rejected)
         counts = counts.with_unscored(ranking.unscored(window))

@@ -21,6 +21,7 @@ from acquatop.ingest.unscored import Unscored, objects
 from acquatop.query.contenders import Contenders, first_of
 from acquatop.query.exactness import Exactness, Extents
 from acquatop.query.pane_extents import PaneExtents
+from acquatop.query.topk.first_values import FirstValues
 from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
@@ -76,6 +77,7 @@ class TopKN(ABC, Generic[ListT]):
         self._content = content
         self._open_from = -(2**63)
         self._extents = PaneExtents(self._numbers, Exactness(plan.score, store))
+        self._first_values = FirstValues(store)
 
     # Arrivals -----------------------------------------------------------------------------------
 
@@ -83,6 +85,7 @@ class TopKN(ABC, Generic[ListT]):
         """Add one pane's solutions; only those that could matter become candidates."""
         if pane.last < self._open_from:
             return
+        self._first_values.note(pane.last)
         gone = pane.solutions.column(GONE)
         self._remove(pane.solutions.filter(gone).column(IDENTITY).to_pylist())
         solutions = pane.solutions.filter(pc.invert(gone))
@@ -108,6 +111,7 @@ class TopKN(ABC, Generic[ListT]):
         """Add the solutions that a reducer kept of a pane, if arrivals are distinct."""
         if pane.last < self._open_from:
             return
+        self._first_values.note(pane.last)
         summary = pane.summary
         self._extents.note_ranges(pane.first, pane.last, summary.lows, summary.highs)
         if summary.let_go:
@@ -166,6 +170,7 @@ class TopKN(ABC, Generic[ListT]):
             "list": self.list.snapshot(),
             "waiting": self.waiting.snapshot(),
             "extents": self._extents.snapshot(),
+            "first values": self._first_values.snapshot(),
         }
         return pack_parts(parts)
 
@@ -176,21 +181,23 @@ class TopKN(ABC, Generic[ListT]):
         self.list.resume(parts["list"])
         self.waiting.resume(parts["waiting"])
         self._extents.resume(parts.get("extents", b"[]"))
+        self._first_values.resume(parts.get("first values"))
 
     # Changes of the remote's values ---------------------------------------------------------------
 
-    def apply_changes(self, keys: Iterable[str]) -> None:
+    def apply_changes(self, keys: Iterable[str], first: frozenset[str]) -> None:
         """Rescore solutions of keys whose remote values have changed.
 
-        Admit those that have a score now.
+        Admit those that have a score now. ``first`` are the keys that were unknown until now.
         """
         changed = set(keys)
+        never_known = self._first_values.among(first, self._open_from)
         if not changed:
             return
         woken = self.waiting.take(changed)
         # If a key has only one solution, and that has waited, none with the key has been dropped.
         are_single = woken.rows.keys == woken.rows.identities
-        elsewhere = changed.difference(woken.rows.keys[are_single].tolist())
+        elsewhere = changed.difference(woken.rows.keys[are_single].tolist(), never_known)
         self._let_wait(self.list.change(objects(sorted(elsewhere))))
         for (first, last), rows in woken.by_span().items():
             self._let_wait(rows.take(self.list.add(first, last, rows)))

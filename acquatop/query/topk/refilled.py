@@ -37,6 +37,10 @@ class RefilledTopKN(TopKN[Refilled]):
         # The content lacks them, so they cannot be brought back.
         self.list.note_lost(first, last, np.inf, summary.lows, summary.highs)
 
+    def apply_changes(self, keys: Iterable[str], first: frozenset[str]) -> None:
+        """Do the same with all keys: the list wakes those that wait in its own content."""
+        super().apply_changes(keys, frozenset())
+
     def _kept_keys(self) -> Iterable[str]:
         return self.list.keys()
 

@@ -259,7 +259,7 @@ def test_absent_keys_whose_time_has_not_come_hide_none_whose_has() -> None:
     (answer,) = query.advance(STREAM, 3)
     for user, asked_at in (("a", 100.0), ("b", 100.0), ("c", 1.0), ("d", 2.0)):
         store.put([f'"{user}"'], [], asked_at)
-    query.operator.apply_changes([f'"{user}"' for user in "abcd"])
+    query.operator.apply_changes([f'"{user}"' for user in "abcd"], frozenset())
     wanted = query.operator.wanted(answer.window + 1, Inquiry(2, absent_before=50.0))
     assert (wanted.unknown, wanted.absent) == ([], ['"c"', '"d"'])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from acquatop.answer.answer import Status
@@ -174,6 +174,33 @@ def test_tight_budgets_and_faults_are_said(
     shape: Shape, items: int, policy: str, refill: bool, failures: float
 ) -> None:
     run(replace(shape, items=items, policy=policy, refill=refill, failures=failures))
+
+
+@settings(max_examples=40)
+@given(worlds, st.integers(0, 3), st.sampled_from([6, 20]))
+def test_what_becomes_known_is_an_arrival(shape: Shape, n: int, users: int) -> None:
+    """Nothing changes at the remotes, so no candidate that was dropped can have become better."""
+    shape = replace(shape, n=n, users=users, changes=0, arrivals="distinct", more="")
+    assert Status.APPROXIMATE not in run(shape)
+
+
+CHAINED = next(each for each in JOINED if "SERVICE :b { ?tool :f ?f }" in each)
+
+
+@settings(max_examples=60)
+@given(
+    worlds,
+    st.sampled_from(SEVERAL[:4] + JOINED),
+    st.sampled_from([2, 4, 1000]),
+    st.sampled_from([1, 2]),
+)
+@example(Shape(230, "", 80, slide=3, k=2), CHAINED, 4, 2)
+def test_what_is_known_again_may_have_changed(
+    shape: Shape, query: str, items: int, capacity: int
+) -> None:
+    """A replica forgets keys whose candidates were dropped, and knows them again."""
+    more = f"capacity = {capacity}"
+    run(replace(shape, query=query, items=items, n=0, arrivals="distinct", more=more))
 
 
 ORDERED = [

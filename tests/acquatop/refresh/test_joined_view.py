@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acquatop.refresh.joined_view import JoinedView
+from acquatop.refresh.joined_view import JoinedView, News
 from replica.store import SolutionStore
 from rspql.compiler import compile_query
 from rspql.plan import TopKPlan
@@ -43,7 +43,7 @@ def test_what_depends_on_a_key_never_asked_for_is_unknown() -> None:
     assert view.fetched_at(view.rows([ann])).tolist() == [1.0]
     # She moves to a city of which nothing is known: what was known of her is so no longer.
     cities.put([ann], [{"user": ann, "city": "<urn:oslo>"}], 3.0)
-    assert view.update([{ann}, ()], [[ann], ()]) == {ann}
+    assert view.update([{ann}, ()], [[ann], ()]) == News(frozenset([ann]), frozenset())
     assert known(view, ann) is None
     values.put(["<urn:oslo>"], [], 4.0)
     assert known(view, ann) == []
@@ -69,7 +69,8 @@ def test_a_view_goes_on_from_a_snapshot() -> None:
     assert again.snapshot() == view.snapshot()
     values_again = stores[1]
     values_again.put(["<urn:rome>"], [], 3.0)
-    assert again.update([(), ["<urn:rome>"]], [(), ["<urn:rome>"]]) == {"<urn:ann>"}
+    news = again.update([(), ["<urn:rome>"]], [(), ["<urn:rome>"]])
+    assert news == News(frozenset(["<urn:ann>"]), frozenset())
     assert known(again, "<urn:ann>") == []
 
 
@@ -86,5 +87,6 @@ def test_what_looking_up_has_made_known_is_told_once() -> None:
     view, (cities, _) = view_of(CHAINED)
     cities.put(["<urn:bob>"], [], 1.0)
     assert known(view, "<urn:bob>") == []
-    assert view.update([(), ()], [(), ()]) == {"<urn:bob>"}
-    assert view.update([(), ()], [(), ()]) == set()
+    bob = frozenset(["<urn:bob>"])
+    assert view.update([(), ()], [(), ()]) == News(bob, bob)
+    assert view.update([(), ()], [(), ()]) == News(frozenset(), frozenset())
