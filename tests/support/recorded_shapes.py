@@ -54,9 +54,8 @@ IRIS = {"by": "user/{}", "about": "topic/{}", "likes": "topic/{}", "expert": "to
 
 
 def asking() -> list[QueryShape]:
-    """Return the shapes over time that ask a remote."""
-    found = (each for each in shapes() if "SERVICE" in each.text())
-    return [each for each in found if each.part != "counted"]
+    """Return the shapes that ask a remote."""
+    return [each for each in shapes() if "SERVICE" in each.text()]
 
 
 class RecordedShape:
@@ -91,7 +90,7 @@ class RecordedShape:
     def right(self, closes_ms: int) -> list[dict[str, object]]:
         """Return the rows of a close in the query's order, without any limit.
 
-        A row without a score is none.
+        A row without a score is none. Windows that count elements close at a position.
         """
         found = self._content(closes_ms).query(self._text())
         assert isinstance(found, ox.QuerySolutions)
@@ -105,6 +104,12 @@ class RecordedShape:
     def _content(self, closes_ms: int) -> ox.Store:
         store = ox.Store()
         widths = {"w": 9, "v": 18 if "RANGE 18m" in self.query else 9}
+        counts = re.search(r"ELEMENTS (\d+)", self.query)
+        if counts:
+            inside = self.posts[max(0, closes_ms - int(counts[1])) : closes_ms]
+            widths, closes_ms = {}, inside[-1]["t"]
+            for post in inside:
+                _fill(store, "w", post["id"], _renamed(post))
         for window, width in widths.items():
             for post in self.posts:
                 if closes_ms - width * MINUTE < post["t"] <= closes_ms:

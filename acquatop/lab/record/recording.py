@@ -269,11 +269,7 @@ def _file(name: str, position: int) -> str:
 
 
 def _recordable(bound: Bound, file: str) -> BoundQuery | BoundWindowed:
-    if isinstance(bound, BoundCounted):
-        raise UserError(
-            f"{file}: the query counts elements\n"
-            "  hint: recorded are queries with windows over time, [RANGE 9m STEP 3m]"
-        )
+    bound = bound.query if isinstance(bound, BoundCounted) else bound
     if not asked_patterns(bound):
         raise UserError(
             f"{file}: the query asks no remote: its stream can be kept as it is, without a "

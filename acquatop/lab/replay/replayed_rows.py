@@ -76,6 +76,7 @@ class ReplayedRows:
         return evaluation
 
     def _opened(self, bound: BoundQuery | BoundWindowed, random: np.random.Generator) -> Evaluation:
+        trace = self._trace
         if isinstance(bound, BoundWindowed):
             return SparqlEvaluation(
                 bound,
@@ -84,6 +85,7 @@ class ReplayedRows:
                 wall_clock=standing_still,
                 rankers=RANKERS,
                 random=random,
+                instant=trace.instant,
             )
         replicas = self._replicas.open(bound)
         if bound.parts:
@@ -103,6 +105,7 @@ class ReplayedRows:
             rankers=RANKERS,
             random=random,
             expects=False,
+            instant=trace.instant,
         )
 
 

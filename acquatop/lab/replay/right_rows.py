@@ -48,7 +48,11 @@ class RightRows:
 def right_rows(trace: RowTrace) -> Iterator[RightRows]:
     """Yield the right rows of each close."""
     evaluation = SparqlEvaluation(
-        trace.whole, clock=_stands_still, wall_clock=_stands_still, services=_Recorded(trace)
+        trace.whole,
+        clock=_stands_still,
+        wall_clock=_stands_still,
+        services=_Recorded(trace),
+        instant=trace.instant,
     )
     evaluation.join(trace.whole, {})
     for answer in trace.answers(evaluation):
@@ -107,10 +111,10 @@ class _Recorded:
 
     def __init__(self, trace: RowTrace) -> None:
         self._remotes = trace.whole.remotes
-        self._times = trace.closes_ms
+        self._times = trace.instants
         self._next = 0
         self._changes = [
-            with_past(each.part.past, history, trace.closes_ms, since_ms=trace.start_ms)
+            with_past(each.part.past, history, self._times, since_ms=trace.start_ms)
             for each, history in zip(self._remotes, trace.histories, strict=True)
         ]
         self._held: list[dict[str, tuple[Row, ...]]] = [{} for _ in self._remotes]

@@ -16,6 +16,7 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.catalog.remotes import TableSource
 from acquatop.errors import UserError
 from acquatop.ingest.reduce.job import reduced
+from acquatop.ingest.reduce.records import RECORDS
 from acquatop.lab.replay.judged_query import JudgedQuery, judged_query
 from acquatop.lab.replay.remote_history import RemoteHistory, read_history
 from acquatop.lab.replay.trace import (
@@ -31,11 +32,13 @@ from acquatop.lab.replay.trace import (
 )
 from acquatop.plan.asked_patterns import asked_patterns
 from acquatop.plan.bind import bind_query
-from acquatop.plan.bound import BoundQuery, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.plan.whole_windows import whole_windows_of
 from acquatop.query.contract import Evaluation, Tick
 from acquatop.query.cut import LimitCut
+from acquatop.query.element_positions import Positions
+from acquatop.topk.contract import IntArray
 from connectors.mapping import TIME
 
 
@@ -45,6 +48,9 @@ class RowTrace:
 
     ``judged`` is the query that gives the right rows, ``whole`` what is bound to it; each of its
     remotes has a history. Windows that close after ``end_ms`` are ignored.
+
+    If windows count elements, the records' times are positions, and so is each close; ``elements``
+    are then the elements' times by position.
     """
 
     folder: Path
@@ -56,6 +62,16 @@ class RowTrace:
     start_ms: int
     end_ms: int
     notes: Mapping[str, int]
+    elements: IntArray | None = None
+
+    def instant(self, closes_ms: int) -> int:
+        """Return the time of a close."""
+        return closes_ms if self.elements is None else int(self.elements[closes_ms - 1])
+
+    @property
+    def instants(self) -> list[int]:
+        """Time of each close, ascending."""
+        return [self.instant(each) for each in self.closes_ms]
 
     @property
     def k(self) -> int:
@@ -75,12 +91,13 @@ class RowTrace:
 
     @cached_property
     def closes_ms(self) -> list[int]:
-        """Times at which a window closes, ascending."""
+        """Times or positions at which a window closes, ascending."""
         found: set[int] = set()
+        end = self.end_ms if self.elements is None else len(self.elements)
         for each in self.whole.windows:
             windows, times = each.windows, self._times(each.stream.iri)
             first = 0 if windows.t0_ms is not None else windows.first(int(times[0]))
-            numbers = range(first, windows.last(self.end_ms - windows.width_ms + 1) + 1)
+            numbers = range(first, windows.last(end - windows.width_ms + 1) + 1)
             found.update(windows.bounds(number)[1] for number in numbers)
         return sorted(found)
 
@@ -127,11 +144,12 @@ def open_recorded(
 
 def row_trace_of(
     folder: Path,
-    bound: BoundQuery | BoundWindowed,
+    said: Bound,
     catalog: Catalog,
     items_per_request: int | None = None,
 ) -> RowTrace:
     """Read a recording for a query that is bound to its catalog, as :func:`open_recorded` does."""
+    bound = said.query if isinstance(said, BoundCounted) else said
     services = recorded_services(bound, folder, items_per_request)
     whole = whole_windows_of(bound, catalog) if isinstance(bound, BoundQuery) else bound
     by_iri = {each.iri: each for each in services}
@@ -151,6 +169,10 @@ def row_trace_of(
     firsts = [int(each.column(TIME)[0].as_py()) for each in records.values()]
     lasts = [int(each.column(TIME)[-1].as_py()) for each in records.values()]
     starts = [each.windows.t0_ms for each in whole.windows if each.windows.t0_ms is not None]
+    elements = None
+    if isinstance(said, BoundCounted):
+        iri, starts = said.stream.iri, []
+        records[iri], elements = _positioned(records[iri], said.stream.start_ms)
     trace = RowTrace(
         folder,
         bound,
@@ -161,10 +183,23 @@ def row_trace_of(
         min([*firsts, *starts]),
         max([*lasts, *(each.ends_ms for each in histories)]),
         {},
+        elements,
     )
     _check_span(trace)
     notes.update(_notes(trace))
     return replace(trace, notes=+notes)
+
+
+def _positioned(records: pa.RecordBatch, since_ms: int | None) -> tuple[pa.RecordBatch, IntArray]:
+    """Return the elements in their order, with positions as times, and their times."""
+    positions = Positions(len(records), since_ms)
+    for batch in RECORDS.reduce(records, None).to_batches():
+        positions.add(batch)
+    elements = positions.take_until(None)
+    if elements is None:
+        raise UserError(f"no event of the recording comes after the stream's start, {since_ms} ms")
+    times = [positions.time_of(position) for position in range(1, len(elements) + 1)]
+    return elements, np.array(times, dtype=np.int64)
 
 
 def _histories(whole: BoundWindowed, bound: BoundQuery | BoundWindowed) -> Iterator[RemoteHistory]:
@@ -188,7 +223,7 @@ def _check_span(trace: RowTrace) -> None:
             f"the recording spans {len(trace.closes_ms):,} windows, more than {MOST_WINDOWS:,}"
         )
     begins_ms = min(each.begins_ms for each in trace.histories)
-    if begins_ms > trace.closes_ms[-1]:
+    if begins_ms > trace.instants[-1]:
         raise UserError(
             f"the remote's recording begins at {begins_ms} ms, when all windows have closed\n"
             "  hint: begin the remote's recording before the stream's"
@@ -198,7 +233,7 @@ def _check_span(trace: RowTrace) -> None:
 def _notes(trace: RowTrace) -> dict[str, int]:
     """Count the anomalies of the files together."""
     begins_ms = min(each.begins_ms for each in trace.histories)
-    early = sum(closes_ms < begins_ms for closes_ms in trace.closes_ms)
+    early = sum(at_ms < begins_ms for at_ms in trace.instants)
     return {
         "windows that close before the remote's recording begins": early,
         "rows of the remote that say what held already": sum(each.same for each in trace.histories),

@@ -95,20 +95,17 @@ def open_trace(
     return trace_of(folder, bound, items_per_request)
 
 
-def asking(bound: Bound, file: str) -> BoundQuery | BoundWindowed:
+def asking(bound: Bound, file: str) -> Bound:
     """Return a query that asks a remote; raise :class:`UserError` for others."""
-    if isinstance(bound, BoundCounted):
-        hint = "replayed are queries with windows over time, [RANGE 9m STEP 3m]"
-        raise UserError(f"{file}: the query counts elements\n  hint: {hint}")
-    if not asked_patterns(bound):
+    if not asked_patterns(bound.query if isinstance(bound, BoundCounted) else bound):
         raise UserError(
             f"{file}: the query asks no remote, so there is nothing to choose a policy for"
         )
     return bound
 
 
-def is_ranked_by_score(bound: BoundQuery | BoundWindowed) -> TypeGuard[BoundQuery]:
-    """Return True if a score alone ranks what one window joins with remotes, one by one."""
+def is_ranked_by_score(bound: Bound) -> TypeGuard[BoundQuery]:
+    """Return True if a score alone ranks what one window of time joins with remotes, one by one."""
     return (
         isinstance(bound, BoundQuery)
         and not bound.parts

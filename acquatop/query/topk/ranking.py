@@ -199,8 +199,8 @@ class TopKN(ABC, Generic[ListT]):
         are_single = woken.rows.keys == woken.rows.identities
         elsewhere = changed.difference(woken.rows.keys[are_single].tolist(), never_known)
         self._let_wait(self.list.change(objects(sorted(elsewhere))))
-        for (first, last), rows in woken.by_span().items():
-            self._let_wait(rows.take(self.list.add(first, last, rows)))
+        for span, rows in woken.by_span().items():
+            self._let_wait(rows.take(self.list.add(*span, rows)))
 
     # Input of an answer ---------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ import pytest
 
 from acquatop.app.cli import main
 from acquatop.errors import UserError
-from acquatop.lab.record.recording import Recording
 from acquatop.lab.replay import runner
 from acquatop.lab.replay.bench import RowBench, ScoreBench
 from acquatop.lab.replay.measure import Measured
@@ -20,10 +19,9 @@ from acquatop.lab.replay.row_trace import RowTrace, open_recorded, row_trace_of
 from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.trace import Trace, catalog_in
 from acquatop.plan.bind import bind_query
-from acquatop.plan.bound import BoundCounted
 from tests.support.markers import THOROUGH
 from tests.support.recorded_shapes import RecordedShape, asking
-from tests.support.shapes import QueryShape, shapes
+from tests.support.shapes import QueryShape
 
 EVERYTHING = Setting("WSJ-ASM", 0, 3, 100, 1)
 LITTLE = Setting("ANY-IMP", 1, 3, 3, 1)
@@ -33,9 +31,7 @@ SHAPES = pytest.mark.parametrize("shape", asking(), ids=lambda each: each.name)
 def by_rows(folder: Path, world: RecordedShape) -> RowTrace:
     """Return a recording as those are opened whose answers are judged by their rows."""
     catalog = catalog_in(folder)
-    bound = bind_query(world.query, catalog)
-    assert not isinstance(bound, BoundCounted)
-    return row_trace_of(folder, bound, catalog)
+    return row_trace_of(folder, bind_query(world.query, catalog), catalog)
 
 
 def counted(rows: list[Mapping[str, object]]) -> Counter[frozenset[tuple[str, object]]]:
@@ -108,13 +104,25 @@ def test_a_recording_by_the_verbs_is_evaluated_and_advised(
     assert advice["choice"]["metric"]["mean"] == advice["ceiling"]["mean"] == 1
 
 
-def test_windows_that_count_elements_are_refused(tmp_path: Path) -> None:
-    (shape, *_) = (each for each in shapes() if each.part == "counted" and "$people" in each.query)
+def test_windows_count_the_elements_after_the_start(tmp_path: Path) -> None:
+    (shape,) = (each for each in asking() if each.part == "counted")
     world = RecordedShape(tmp_path, shape, 1)
-    with pytest.raises(UserError, match=r"counts elements\n.*windows over time"):
-        open_recorded(tmp_path, world.query)
-    with pytest.raises(UserError, match=r"counts elements\n.*windows over time"):
-        Recording.open(tmp_path / "out", catalog_in(tmp_path), world.query, file="q")
+    catalog = tmp_path / "catalog.toml"
+    start_ms = world.posts[9]["t"]
+    text = catalog.read_text("utf-8")
+    section = '[streams.":posts"]\n'
+    assert text.count(section) == 1
+    catalog.write_text(text.replace(section, f"{section}start_ms = {start_ms}\n"), "utf-8")
+    world.posts = world.posts[10:]
+    checked = 0
+    for right in right_rows(by_rows(tmp_path, world)):
+        found: list[Mapping[str, object]] = [dict(each) for each in right.contents]  # type: ignore[call-overload]
+        assert counted(found) == counted([*world.right(right.closes_ms)])
+        checked += len(found)
+    assert checked > 20
+    catalog.write_text(text.replace(section, f"{section}start_ms = {10**12}\n"), "utf-8")
+    with pytest.raises(UserError, match="no event of the recording comes after"):
+        by_rows(tmp_path, world)
 
 
 def is_wrong(measured: Measured) -> bool:
