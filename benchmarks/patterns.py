@@ -23,6 +23,7 @@ from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.joined_windows.evaluation import JoinedWindowsEvaluation
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluation import SparqlEvaluation
+from acquatop.refresh.open_replicas import Replicas
 from benchmarks.table import Figure, report
 from rspql.compiler import compile_query
 from rspql.plan import TopKPlan
@@ -42,6 +43,7 @@ time = "t"
 ":likes" = {{ field = "likes", datatype = "xsd:integer" }}
 ":at" = {{ field = "t", datatype = "xsd:integer" }}
 ":text" = {{ field = "text", datatype = "xsd:string" }}
+":price" = {{ field = "price", datatype = "xsd:decimal" }}
 """
 QUERY = """SELECT ?post ?likes FROM NAMED WINDOW :w ON :posts [RANGE 10s STEP 1s]
 WHERE {{ WINDOW :w {{ {} }} }} ORDER BY DESC(?likes) LIMIT 10"""
@@ -53,6 +55,11 @@ PATTERNS = {
     "OPTIONAL": "?post :likes ?likes OPTIONAL { ?post :text ?text }",
     "UNION": "{ ?post :by :user\\/7 } UNION { ?post :by :user\\/8 } ?post :likes ?likes",
     "NOT EXISTS": "?post :likes ?likes FILTER NOT EXISTS { ?post :by :user\\/7 }",
+}
+DECIMALS = {
+    "decimals": """SELECT ?post (?price * ?likes AS ?score)
+FROM NAMED WINDOW :w ON :posts [RANGE 10s STEP 1s]
+WHERE { WINDOW :w { ?post :likes ?likes ; :price ?price } } ORDER BY DESC(?score) LIMIT 10""",
 }
 OF_A_CLOSE = {
     "decay by age": """SELECT ?post (?likes * change:decay(?at, "5s") AS ?score)
@@ -75,6 +82,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench patterns", description=__doc__)
     parser.add_argument("--events", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--only", help="patterns with this in their name")
     parser.add_argument("--again", type=int, default=0, help="of 100 records, so many recur")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
@@ -85,7 +93,9 @@ def main() -> None:
             for at in range(SLIDES)
         ]
         texts = {title: QUERY.format(pattern) for title, pattern in PATTERNS.items()}
-        for title, text in {**texts, **OF_A_CLOSE}.items():
+        for title, text in {**texts, **DECIMALS, **OF_A_CLOSE}.items():
+            if options.only is not None and options.only not in title:
+                continue
             plan = compile_query(text, prefixes=catalog.prefixes)
             assert isinstance(plan, TopKPlan)
             bound = bind_plan(plan, catalog, text=text)
@@ -105,7 +115,7 @@ def main() -> None:
 
 def _incremental(bound: BoundQuery) -> Evaluation:
     kind = JoinedWindowsEvaluation if bound.parts else TopKEvaluation
-    return kind(bound, None)
+    return kind(bound, Replicas().open(bound) if bound.plan.join else None)
 
 
 def seconds_of(query: Evaluation, bound: Bound, slides: list[pa.RecordBatch]) -> float:
@@ -132,6 +142,7 @@ def _lines(slide: int, count: int, again: int) -> Iterator[bytes]:
             "id": number - count if at % 100 < again else number,
             "by": number * 7919 % 1_000,
             "likes": number * 31 % 1_009,
+            "price": f"{number * 37 % 5_000}.{number * 13 % 100:02}",
             "text": f"post {number} on {('spark', 'rain', 'wind')[number % 3]}",
         }
         yield json.dumps(record).encode()

@@ -210,15 +210,15 @@ class RecordPattern:
             return named(about.datatype)
         return "a constant" if about.constant is not None else about.objects.words
 
-    def may_have_digits(self, variable: str) -> bool:
-        """Return True if the stream may have numbers in a variable that doubles do not hold."""
+    def kinds_of_digits(self, variable: str) -> list[str]:
+        """Return the kinds of numbers that a variable may have and doubles do not hold."""
         about = self._property(variable)
         several = self._mapping.properties.values() if about is None else (about,)
         words = " ".join(
             each.objects.words if isinstance(each, TermProperty) else named(each.datatype)
             for each in several
         )
-        return "decimal" in words or "float" in words
+        return [each for each in ("decimal", "float") if each in words]
 
     def _not_counted(self, what: str, variable: str) -> str:
         if not self._may_be_number(variable):

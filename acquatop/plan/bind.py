@@ -198,11 +198,28 @@ def _bind_topk(
 
 
 def _check_digits(plan: TopKPlan, matcher: RecordPattern, found: list[Diagnostic]) -> None:
-    """Note decimals that a score on terms would take for doubles."""
-    inputs = plan.join.inputs if plan.on_terms and plan.join else ()
-    if any(map(matcher.may_have_digits, inputs)):
-        message = "decimals of the stream have digits that a score on terms would lose"
+    """Note numbers that a score on terms, or an engine that filters them, may not hold.
+
+    The score's own arithmetic is in exact digits, or says that it is not; an engine's overflows.
+    """
+    if plan.join is None or not plan.on_terms:
+        return
+    kinds = {each for name in plan.join.inputs for each in matcher.kinds_of_digits(name)}
+    message = ""
+    if "float" in kinds:
+        message = "numbers of xsd:float have digits that a score on terms would lose"
+    elif kinds and _computes(plan.join.group):
+        message = "a filter computes with decimals, which need all their digits"
+    if message:
         found.append(Diagnostic("unsupported", message, plan.window.name.span))
+
+
+def _computes(group: ast.Group) -> bool:
+    """Return True if a group has arithmetic in it."""
+    return any(
+        isinstance(node, ast.Unary | ast.Binary) and node.operator in ("+", "-", "*", "/")
+        for node in ast.walk(group)
+    )
 
 
 def _services(plan: TopKPlan, catalog: Catalog, found: list[Diagnostic]) -> list[Service]:

@@ -29,7 +29,7 @@ Needs = tuple[tuple[str, ...], ...]
 """Keys of each service that a tuple's results depend on."""
 
 
-class News(NamedTuple):
+class TupleNews(NamedTuple):
     """Tuples whose results have changed or become known; ``first`` are those never known before."""
 
     changed: frozenset[str]
@@ -123,7 +123,9 @@ class JoinedView(RunStore):
             gone = np.flatnonzero(store.rows(bases) < 0).tolist()
             self._forgotten(sorted({key for at in gone for key in dependents.get(bases[at], ())}))
 
-    def update(self, fetched: Sequence[Iterable[str]], changed: Sequence[Iterable[str]]) -> News:
+    def update(
+        self, fetched: Sequence[Iterable[str]], changed: Sequence[Iterable[str]]
+    ) -> TupleNews:
         """Join again what depends on keys that were fetched or changed, by service.
 
         Return what is new since the last time. What has become known may be waited for.
@@ -144,7 +146,7 @@ class JoinedView(RunStore):
         told |= self._new
         self._new.clear()
         self._moved.clear()
-        return News(frozenset(told), frozenset(first))
+        return TupleNews(frozenset(told), frozenset(first))
 
     # Past values ----------------------------------------------------------------------------------
 

@@ -35,6 +35,12 @@ SCORES = [
     f"SELECT ?e ?x (COALESCE(?x, 0.25) AS ?score) {HEAD} {SOME} {TAIL}",
     f"SELECT ?e ?x (IF(BOUND(?x), ?x * 2, COALESCE(?m, 3)) AS ?score) {HEAD} {SOME} {TAIL}",
     f"SELECT ?e (COALESCE(?x + ?m, ?m, ?x, -1) * 2 AS ?score) {HEAD} {SOME} {TAIL}",
+    # Of decimals, which no doubles hold.
+    f"SELECT ?e ?d (?d * ?m - 0.3 AS ?score) {HEAD} WINDOW :w {{ ?e :d ?d ; :m ?m }} {TAIL}",
+    f"SELECT ?e (?d * ?d + ABS(?d) AS ?score) {HEAD} WINDOW :w {{ ?e :d ?d }} "
+    f"FILTER(?d * 2 > -1.5 && ?d != 0.07) {TAIL}",
+    f"SELECT ?e ?f (COALESCE(?d, 1.5) * ?f AS ?score) {HEAD} "
+    f"WINDOW :w {{ ?e :user ?user OPTIONAL {{ ?e :d ?d FILTER(?d < 3.25) }} }} {PEOPLE} {TAIL}",
     f"SELECT ?e ?p (?o + 1 AS ?score) {HEAD} WINDOW :w {{ ?e ?p ?o }} {TAIL}",
     f"SELECT ?e ?p (?o + ?f AS ?score) {HEAD} WINDOW :w {{ ?e :user ?user ; ?p ?o }} {PEOPLE} "
     f"{TAIL}",

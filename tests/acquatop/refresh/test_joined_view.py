@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acquatop.refresh.joined_view import JoinedView, News
+from acquatop.refresh.joined_view import JoinedView, TupleNews
 from replica.store import SolutionStore
 from rspql.compiler import compile_query
 from rspql.plan import TopKPlan
@@ -43,7 +43,7 @@ def test_what_depends_on_a_key_never_asked_for_is_unknown() -> None:
     assert view.fetched_at(view.rows([ann])).tolist() == [1.0]
     # She moves to a city of which nothing is known: what was known of her is so no longer.
     cities.put([ann], [{"user": ann, "city": "<urn:oslo>"}], 3.0)
-    assert view.update([{ann}, ()], [[ann], ()]) == News(frozenset([ann]), frozenset())
+    assert view.update([{ann}, ()], [[ann], ()]) == TupleNews(frozenset([ann]), frozenset())
     assert known(view, ann) is None
     values.put(["<urn:oslo>"], [], 4.0)
     assert known(view, ann) == []
@@ -70,7 +70,7 @@ def test_a_view_goes_on_from_a_snapshot() -> None:
     values_again = stores[1]
     values_again.put(["<urn:rome>"], [], 3.0)
     news = again.update([(), ["<urn:rome>"]], [(), ["<urn:rome>"]])
-    assert news == News(frozenset(["<urn:ann>"]), frozenset())
+    assert news == TupleNews(frozenset(["<urn:ann>"]), frozenset())
     assert known(again, "<urn:ann>") == []
 
 
@@ -88,5 +88,5 @@ def test_what_looking_up_has_made_known_is_told_once() -> None:
     cities.put(["<urn:bob>"], [], 1.0)
     assert known(view, "<urn:bob>") == []
     bob = frozenset(["<urn:bob>"])
-    assert view.update([(), ()], [(), ()]) == News(bob, bob)
-    assert view.update([(), ()], [(), ()]) == News(frozenset(), frozenset())
+    assert view.update([(), ()], [(), ()]) == TupleNews(bob, bob)
+    assert view.update([(), ()], [(), ()]) == TupleNews(frozenset(), frozenset())

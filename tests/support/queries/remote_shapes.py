@@ -58,6 +58,7 @@ time = "t"
 ":lang" = {{ field = "lang" }}
 ":m" = {{ field = "m", datatype = "xsd:integer" }}
 ":x" = {{ field = "x", datatype = "xsd:double" }}
+":d" = {{ field = "d", datatype = "xsd:decimal" }}
 """
 SERVICE_ENTRY = """
 [services.":{name}"]
@@ -83,8 +84,13 @@ class Event:
     lang: str
     m: int
 
+    @property
+    def decimal(self) -> str:
+        """Decimal that no double holds."""
+        return f"{self.m - 4}.{7 * self.t % 100:02d}"
+
     def line(self) -> bytes:
-        record = {**vars(self), "city": NS + self.city, "x": self.m / 4}
+        record = {**vars(self), "city": NS + self.city, "x": self.m / 4, "d": self.decimal}
         return json.dumps(record).encode()
 
     def quads(self, graph: ox.NamedNode) -> Iterator[ox.Quad]:
@@ -95,6 +101,7 @@ class Event:
             ("lang", ox.Literal(self.lang)),
             ("m", ox.Literal(self.m)),
             ("x", ox.Literal(self.m / 4)),
+            ("d", ox.Literal(self.decimal, datatype=ox.NamedNode(XSD + "decimal"))),
         ):
             yield ox.Quad(subject, ox.NamedNode(NS + name), value, graph)
 
