@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acquatop.ingest.constants import same_as
 from acquatop.ingest.found import Found
 from acquatop.ingest.object_terms import terms_of
 from acquatop.ingest.record_pattern import RecordPattern
@@ -160,7 +161,7 @@ class Matcher(RecordPattern):
         if isinstance(triple.object, ast.Variable):
             return self._is_bound(triple, triple.object.name, records)
         each = coded(values)
-        same = pc.equal(terms_of(each.dictionary, self._datatype(triple)), _constant(triple.object))
+        same = same_as(triple.object, each.dictionary, self._datatype(triple))
         return same.take(each.indices)
 
     def _is_bound(
