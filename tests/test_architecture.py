@@ -164,6 +164,7 @@ def test_the_sparql_engine_stays_with_what_evaluates_windows_or_reads_and_writes
         "acquatop/answer/sinks/turtle.py",
         "acquatop/catalog/graphs.py",
         "acquatop/ingest/computed_terms.py",
+        "acquatop/ingest/constants.py",
         "acquatop/ingest/record_graphs.py",
         "acquatop/ingest/rows_as_graph.py",
         "acquatop/ingest/solutions_table.py",
