@@ -14,6 +14,9 @@ from replica.store.text_arena import TextArena, Texts, decoded, encoded
 _FEW = 64
 """Number of keys up to which finding them one by one is faster than by arrays."""
 
+_ASKED, _RECENT = 1_024, 1 << 14
+"""Number of keys up to which those of a call are remembered, and of all that are."""
+
 
 class KeyIndex:
     """Rows by key and keys by row. A row keeps its key until removal, then it may get another one.
@@ -21,7 +24,8 @@ class KeyIndex:
     Keys are found by Python's hash of text, which is salted anew in each process, so nobody can
     choose colliding keys. Texts are always compared as well. Finding, adding and removing n keys
     takes O(n) on average, at times O(held) to make room. A key takes its bytes, and 24 to 30 more;
-    the memory does not shrink when keys are removed.
+    the memory does not shrink when keys are removed. Some thousands that were found last are
+    remembered with their rows: queries ask for the same ones again and again.
 
     >>> index = KeyIndex()
     >>> index.add(["<urn:a>", "<urn:b>"]).tolist()
@@ -36,6 +40,7 @@ class KeyIndex:
         self._table = HashTable()
         self._used = 0
         self._free = np.empty(0, np.int32)
+        self._recent: dict[str, int] = {}
 
     def __len__(self) -> int:
         return self._used - len(self._free)
@@ -57,6 +62,21 @@ class KeyIndex:
 
     def find(self, keys: Sequence[str]) -> IntArray:
         """Return each key's row, -1 if it is not held."""
+        if len(keys) > _ASKED:
+            return self._looked_up(keys)
+        recent = self._recent
+        rows = np.array([recent.get(key, -1) for key in keys], np.int64)
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            others = [keys[at] for at in missing.tolist()]
+            rows[missing] = found = self._looked_up(others)
+            if len(recent) + len(others) > _RECENT:
+                recent.clear()
+            pairs = zip(others, found.tolist(), strict=True)
+            recent.update((key, row) for key, row in pairs if row >= 0)
+        return rows
+
+    def _looked_up(self, keys: Sequence[str]) -> IntArray:
         if len(keys) <= _FEW:
             return np.array([self._row_of(key) for key in keys], np.int64)
         texts = Texts.of(keys)
@@ -74,6 +94,7 @@ class KeyIndex:
         self._table.remove(_tags(self.keys(rows)), rows)
         self._texts.remove(rows)
         self._free = np.concatenate([self._free, rows.astype(np.int32)])
+        self._recent = {}
 
     def keys(self, rows: IntArray) -> list[str]:
         """Return the keys of rows that are held."""

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replica.store import key_index
 from replica.store.hash_table import HashTable
 from replica.store.key_index import KeyIndex
 
@@ -14,9 +17,16 @@ names = st.one_of(
 rounds = st.lists(st.tuples(st.sets(names, max_size=70), st.integers(0, 100)), max_size=5)
 
 
-@settings(max_examples=40)
-@given(rounds, st.randoms(use_true_random=False))
-def test_it_finds_what_a_dict_finds(batches: list[tuple[set[str], int]], random) -> None:
+@settings(max_examples=60)
+@given(rounds, st.randoms(use_true_random=False), st.sampled_from([(0, 0), (9, 20), (1024, 99)]))
+def test_it_finds_what_a_dict_finds(
+    batches: list[tuple[set[str], int]], random, remembered: tuple[int, int]
+) -> None:
+    with patch.multiple(key_index, _ASKED=remembered[0], _RECENT=remembered[1]):
+        check_as_a_dict(batches, random)
+
+
+def check_as_a_dict(batches: list[tuple[set[str], int]], random) -> None:
     index, plain = KeyIndex(), {}
     for names, share in batches:
         new = [name for name in names if name not in plain]
