@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import queue
@@ -9,7 +10,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -20,6 +22,7 @@ from replica.clocks import Clock, EventTime, SteadyTime
 from replica.feeds.subscription import Subscription
 from replica.key_tuples import terms_in
 from replica.remotes import Rejecting, Remote, RemoteError
+from replica.shared_facts import FactsInbox
 from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.account import Account
 from replica.spending.allowance import SPEND_ALL, ItemAllowance
@@ -103,7 +106,8 @@ class Maintainer(Generic[StoreT]):
 
     ``clock`` measures waiting. ``now`` dates values: by the time of day, or by the time of the
     evaluation if it is an :class:`~replica.clocks.EventTime`. ``feed`` delivers the changes that
-    the remote pushes. Not safe for use by several threads at once.
+    the remote pushes, and ``facts`` what others have fetched. Not safe for use by several threads
+    at once.
     """
 
     def __init__(
@@ -114,11 +118,13 @@ class Maintainer(Generic[StoreT]):
         *,
         access: Access | None = None,
         feed: Subscription | None = None,
+        facts: FactsInbox | None = None,
         clock: Clock = time.monotonic,
         now: Clock | None = None,
         request_timeout: float = 30.0,
     ) -> None:
         self.store = store
+        self.facts = facts
         self.account = (
             Account(account, quota=Quota(), clock=clock) if isinstance(account, Budget) else account
         )
@@ -212,10 +218,16 @@ class Maintainer(Generic[StoreT]):
         """Number of keys requested and not answered yet."""
         return len(self._keys_under_way)
 
+    def is_under_way(self, key: str) -> bool:
+        """Return True if a key has been asked for and not been answered yet."""
+        return key in self._keys_under_way
+
     def close(self) -> None:
-        """Stop the feed; nothing else needs to be closed."""
+        """Stop the feed, and hear nothing of others any more; nothing else needs to be closed."""
         if self._feed is not None:
             self._feed.stop()
+        if self.facts is not None:
+            self.facts.leave()
 
     def begin(self, evaluation: int | None) -> None:
         """Begin an evaluation; :meth:`ask` and :meth:`gather` are parts of it."""
@@ -230,6 +242,7 @@ class Maintainer(Generic[StoreT]):
             # Nothing may be spent then, but the answer is still due.
             self._trouble = str(error)
         self._store_pushed()
+        self._store_told()
 
     def ask(self, keys: Sequence[str]) -> InFlight:
         """Send requests for the first of ``keys`` that the account allows, as many as can run."""
@@ -283,6 +296,7 @@ class Maintainer(Generic[StoreT]):
             "loads later": self._loads_later,
             "trouble": self._trouble,
             "rejected": dict(self._owed + (self._rejected_so_far() - self._rejected)),
+            "told": {} if self.facts is None else self.facts.state(),
         }
         return pack_parts(
             {
@@ -305,6 +319,8 @@ class Maintainer(Generic[StoreT]):
             self._go_on_from(settings["now"])
             ambiguous = int(settings.get("ambiguous", 0))  # older snapshots have none
             self._loads_later, self._trouble = settings["loads later"], settings["trouble"]
+            if self.facts is not None:
+                self.facts.resume(settings.get("told", {}))  # older snapshots have none
         self._changed, self._ambiguous = changed, ambiguous
         self._owed, self._rejected = owed, self._rejected_so_far()
 
@@ -413,7 +429,10 @@ class Maintainer(Generic[StoreT]):
             deliveries = list(together)
             keys = [key for delivery in deliveries for key in delivery.keys]
             solutions = [solution for delivery in deliveries for solution in delivery.solutions]
-            stored = self.store.put(keys, solutions, fetched_at)
+            with self._changing():
+                stored = self.store.put(keys, solutions, fetched_at)
+            if self.facts is not None:
+                self.facts.tell(keys, solutions, fetched_at)
             changed.update(dict.fromkeys(stored.changed))
             first.update(stored.first)
             ambiguous += stored.ambiguous
@@ -423,7 +442,8 @@ class Maintainer(Generic[StoreT]):
                 if delivery.number in asked.sent
                 for key in delivery.keys
             )
-        self.store.evict()
+        with self._changing():
+            self.store.evict()
         spending = Spending(
             asked.items, len(asked.sent), self._clock() - asked.started, len(failures)
         )
@@ -462,10 +482,38 @@ class Maintainer(Generic[StoreT]):
     def _store_pushed(self) -> None:
         """Store pushed changes; those of new keys only if there is room."""
         for each in self._feed.drain(_MOST_PUSHED) if self._feed is not None else ():
-            asked = each.asked
-            if self.store.limit is not None:
-                asked = [asked[at] for at in np.flatnonzero(self.store.rows(asked) >= 0).tolist()]
-            stored = self.store.put(asked, each.solutions, each.now, pushed=True)
-            self._changed.update(dict.fromkeys(stored.changed))
-            self._first.update(stored.first)
-            self._ambiguous += stored.ambiguous
+            self._store_unasked(each.asked, each.solutions, each.now, pushed=True)
+
+    def _store_told(self) -> None:
+        """Store what others have fetched; of new keys only if there is room."""
+        for keys, solutions, fetched_at in self.facts.take() if self.facts is not None else ():
+            self._store_unasked(keys, solutions, fetched_at, pushed=False)
+
+    def _store_unasked(
+        self, keys: list[str], solutions: Sequence[Solution], now: float, *, pushed: bool
+    ) -> None:
+        if self.store.limit is not None:
+            keys = [keys[at] for at in np.flatnonzero(self.store.rows(keys) >= 0).tolist()]
+        with self._changing():
+            stored = self.store.put(keys, solutions, now, pushed=pushed)
+        self._changed.update(dict.fromkeys(stored.changed))
+        self._first.update(stored.first)
+        self._ambiguous += stored.ambiguous
+
+    def with_told(self, refreshed: Refreshed, fetched: frozenset[str]) -> Refreshed:
+        """Return the result of a refresh with what others fetched in it; ``fetched`` is by all."""
+        self._store_told()
+        changed, self._changed = self._changed, {}
+        first, self._first = self._first, set()
+        ambiguous, self._ambiguous = self._ambiguous, 0
+        return replace(
+            refreshed,
+            fetched=fetched,
+            changed=tuple({**dict.fromkeys(refreshed.changed), **changed}),
+            ambiguous=refreshed.ambiguous + ambiguous,
+            first=refreshed.first | first,
+        )
+
+    def _changing(self) -> AbstractContextManager[object]:
+        """Return the context in which the store may change."""
+        return contextlib.nullcontext() if self.facts is None else self.facts.facts.lock

@@ -31,6 +31,7 @@ from acquatop.engine.waiting.kinds import Waiting
 from acquatop.errors import UserError
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import Bound
+from acquatop.plan.weight import weighted
 from acquatop.plan.whole_windows import in_whole_windows
 from acquatop.plugins import RANKERS
 from acquatop.query.kinds import Resources
@@ -137,6 +138,7 @@ class Engine:
             workers=around.workers,
             open_feed=around.open_feed,
             goes_on_elsewhere=kept is not None and kept.is_remote,
+            shares=settings.reads_together,
         )
         self._folders = KeysFolders(kept)
         resources = Resources(
@@ -219,16 +221,19 @@ class Engine:
         file: str = "<query>",
         sinks: Sequence[Sink] = (),
         backlog: int | None = None,
+        weight: float = 1.0,
     ) -> RegisteredQuery:
         """Compile a query, fill its replicas, and run it; ``sinks`` get its answers.
 
-        ``backlog`` replaces ``BACKLOG``, the number of answers that may wait to be read. Use 0 if
+        Of a service's budget that queries share it gets a part by its ``weight``. ``backlog``
+        replaces ``BACKLOG``, the number of answers that may wait to be read. Use 0 if
         only sinks read them. A query that reads the answers of another is registered after it.
         Raises :class:`~rspql.diagnostics.QueryError` for errors in the text, and
         :class:`~acquatop.errors.EnvironmentProblem` if the remote cannot be reached.
         """
         known = self.known
         bound = bind_query(text, known, functions=self._functions, file=file, name=name)
+        bound = weighted(bound, weight)
         return self._launcher.register(bound, text, sinks, backlog)
 
     def run(self, bound: Bound, *, sinks: Sequence[Sink] = ()) -> RegisteredQuery:

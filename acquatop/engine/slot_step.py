@@ -30,7 +30,7 @@ def due_answers(
                 stream.announce(watermark_ms)
                 told[stream.iri] = watermark_ms
                 due = slot.evaluation.advance(Tick(stream.iri, watermark_ms, due_at, longest))
-                count += yield from _handed_on(slot, due, due_at, wait)
+                count += yield from handed_on(slot, due, due_at, wait)
         count += yield from _behind(slot, told, due_at, wait)
     return count
 
@@ -43,14 +43,14 @@ def last_answers(
         with isolate_failures(slot, durable=durable):
             slot.forget_wait(stream)
             if closes:
-                yield from _handed_on(slot, slot.evaluation.finish(stream), due_at, math.inf)
+                yield from handed_on(slot, slot.evaluation.finish(stream), due_at, math.inf)
         if closes:
             yield from _behind(slot, {stream: math.inf}, due_at, math.inf)
         for each in slot.answers_streams:
             yield from each.end(stream, due_at, closes=closes)
 
 
-def _handed_on(
+def handed_on(
     slot: EvaluationSlot, due: Iterator[Answer | Unanswered], due_at: float, wait: float
 ) -> Generator[Made, None, int]:
     """Yield answers as long as anybody reads them, as each may ask a remote; return how many."""

@@ -13,6 +13,7 @@ from acquatop.catalog.catalog import Stream
 from acquatop.engine.alignment import MAX_DRIFT, StreamAlignment
 from acquatop.engine.batch_facts import batch_seen, has_times
 from acquatop.engine.batch_segments import Segment, newest_of, segments_of, together
+from acquatop.engine.closing_together import due_together, last_together
 from acquatop.engine.evaluation_slot import EvaluationSlot, isolate_failures
 from acquatop.engine.gate import Gate
 from acquatop.engine.job_ahead import PreparedJob
@@ -219,7 +220,8 @@ class StreamOperator:
 
         Each slot may ``wait`` so long for remotes.
         """
-        count, wait = 0, self._longest_wait() if wait is None else wait
+        wait = self._longest_wait() if wait is None else wait
+        count = yield from due_together(self.slots, self, due_at, wait, durable=self._durable)
         for slot in self.slots:
             count += yield from due_answers(slot, self, due_at, wait, durable=self._durable)
         yield from self._failures()
@@ -271,6 +273,10 @@ class StreamOperator:
 
     def finish(self, *, closes: bool) -> Step:
         """Make the answers of the windows left at the end, if it ``closes`` them."""
+        if closes:
+            yield from last_together(
+                self.slots, self.iri, self._clock(), math.inf, durable=self._durable
+            )
         for slot in self.slots:
             yield from last_answers(
                 slot, self.iri, self._clock(), durable=self._durable, closes=closes

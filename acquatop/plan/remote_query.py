@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from acquatop.ingest.terms import from_ast
 from replica.remotes.records import RecordMapping, Star
-from rspql.ast import Group, Iri, Literal, TriplePattern, Variable, base_of
+from rspql.ast import (
+    Group,
+    Iri,
+    Literal,
+    Node,
+    TriplePattern,
+    Variable,
+    base_of,
+    rewritten,
+    walk,
+)
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.printer import inside_text
 from rspql.scope import visible
@@ -30,6 +40,21 @@ class RemoteQuery:
     def base(self) -> str | None:
         """Base that the pattern's calls of IRI resolve against."""
         return base_of(self.group)
+
+    def in_common_names(self) -> tuple[RemoteQuery, Mapping[str, str]]:
+        """Return the question with its variables named by their order, and those names by its own.
+
+        Questions that differ in nothing but the names of variables become equal.
+        """
+        used = [each.name for each in walk(self.group) if isinstance(each, Variable)]
+        names = {name: f"v{at}" for at, name in enumerate(dict.fromkeys([*used, *self.variables]))}
+
+        def renamed(node: Node) -> Node:
+            return replace(node, name=names[node.name]) if isinstance(node, Variable) else node
+
+        wanted = tuple(sorted(names[name] for name in self.variables))
+        key = None if self.key is None else names.get(self.key, self.key)
+        return RemoteQuery(rewritten(self.group, renamed), wanted, key), names
 
     def star(self, mapping: RecordMapping) -> Star:
         """Return the pattern as a star of a mapping's properties, or as one of its patterns.

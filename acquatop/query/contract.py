@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from acquatop.answer.answer import Answer
 from acquatop.answer.unanswered import Unanswered
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.plan.bound import Bound
+from acquatop.refresh.service_pool import ServicePool
 
 MAX_EMPTY_WINDOWS = 10_000
 """Longest run of empty windows that is answered one by one: a longer one is a jump in time."""
@@ -117,3 +118,30 @@ class Evaluation(Protocol):
 
     def sizes(self, name: str) -> Sizes:
         """Return the number of objects held for a query."""
+
+
+@runtime_checkable
+class BudgetSharer(Protocol):
+    """Evaluation that may share its budget with others whose windows close at the same time.
+
+    Of those in one pool each is first told to :meth:`expect` and to :meth:`offer`, then to advance
+    to that time.
+    """
+
+    pool: ServicePool | None
+
+    @property
+    def slide_ms(self) -> float:
+        """Shortest slide of its windows."""
+
+    def due_by(self, watermark_ms: float) -> int | None:
+        """Return the close of the next window, if it is due at a watermark."""
+
+    def last_due_ms(self, stream: str) -> float:
+        """Return the time up to which windows are due when the stream ends."""
+
+    def expect(self) -> None:
+        """Tell the pool that the next window is due."""
+
+    def offer(self, watermark_ms: int) -> None:
+        """Tell the pool what the next window, due at a watermark, wants of the remote."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,11 +25,20 @@ from acquatop.query.member import Member
 from acquatop.query.ranking import ChangingRanking
 from acquatop.query.schedule.one_window import OneWindow
 from acquatop.refresh.open_replicas import Joined
-from acquatop.refresh.replica_refresh import RankingNeeds
+from acquatop.refresh.replica_refresh import RankingNeeds, ReplicaRefresh
+from acquatop.refresh.service_pool import ServicePool
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Refreshed
 from replica.rankers import RankerRegistry
+
+
+class _Inquired(NamedTuple):
+    """Window that closes, what its rankings want of the remote, and what was forgotten before."""
+
+    window: int
+    needs: Sequence[RankingNeeds]
+    forgotten: int
 
 
 class TopKEvaluation:
@@ -37,7 +47,8 @@ class TopKEvaluation:
     They differ in scores, limits and projections. They share the content, the replica and its
     budget: one evaluation per close of a window. If ``expects`` is False, expected quality is not
     estimated. Parts made for one evaluation can be handed to another with the same ``hashes``.
-    NOW() is the ``instant`` of a close. Not thread-safe.
+    NOW() is the ``instant`` of a close. With a ``pool`` the budget is shared with other evaluations
+    (:class:`~acquatop.query.contract.BudgetSharer`). Not thread-safe.
     """
 
     def __init__(
@@ -54,19 +65,25 @@ class TopKEvaluation:
         expects: bool = True,
         hashes: IdentityHash | None = None,
         instant: Callable[[int], int] = int,
+        pool: ServicePool | None = None,
     ) -> None:
         self.slide_ms = bound.windows.slide_ms
+        self.pool = pool
         self.maintainer = maintainer
         self.members: dict[str, Member[ChangingRanking]] = {}
         self._windows = bound.windows
         self._clock = clock
         self._wall_clock = wall_clock
         self._instant = instant
-        self._remote = remote_of(bound, maintainer, rankers, random, clock=clock, expects=expects)
+        self._remote = remote_of(
+            bound, maintainer, rankers, random, clock=clock, expects=expects, pool=pool
+        )
         self._schedule = OneWindow(bound.windows)
         self._content = content_of(bound, self._remote, scattered, move, hashes)
         self._open: int | None = None
         """First window that is open; None before the first close."""
+        self._inquired: _Inquired | None = None
+        """Window whose needs have been offered to the pool."""
         self._resumed: Mapping[str, bytes] = {}
 
     # Queries come and go --------------------------------------------------------------------------
@@ -94,6 +111,8 @@ class TopKEvaluation:
         ranking = self._content.enrol(bound)
         if since is not None:
             ranking.close_before(since)
+        if self.pool is not None:
+            self.pool.join(bound.name)
         member = self.members[bound.name] = Member(
             bound,
             ranking,
@@ -109,9 +128,16 @@ class TopKEvaluation:
         """Drop a member."""
         if self.members.pop(name, None) is not None:
             self._content.leave(name)
+            self._leave_pool(name)
+
+    def _leave_pool(self, name: str) -> None:
+        if self.pool is not None:
+            self.pool.leave(name)
 
     def close(self) -> None:
         """Close the replica's feed, and release the content's files."""
+        for name in self.names:
+            self._leave_pool(name)
         self._remote.close()
         self._content.release()
 
@@ -157,18 +183,25 @@ class TopKEvaluation:
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers of all windows that close at the watermark or before it."""
-        first = self._schedule.begin(
-            tick.watermark_ms, [member.since for member in self.members.values()]
-        )
+        if self._inquired is not None:
+            yield from self._answers(self._inquired, tick)
+        first = self._begin(tick.watermark_ms)
         if first is None:
             return
         self._open_from(first)
         for due in self._schedule.due(tick.watermark_ms):
             (window,) = due.closed.values()
             self._content.complete(window)
-            if not due.is_skipped:
-                yield from self._evaluate(window, tick)
-            self._open_from(window + 1)
+            if due.is_skipped:
+                self._open_from(window + 1)
+            else:
+                yield from self._answers(self._inquire(window), tick)
+
+    def _begin(self, watermark_ms: float) -> int | None:
+        """Return the next window to answer; None while it is not known."""
+        return self._schedule.begin(
+            watermark_ms, [member.since for member in self.members.values()]
+        )
 
     def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers of all windows that still hold records."""
@@ -176,29 +209,50 @@ class TopKEvaluation:
         if until_ms > -math.inf:
             yield from self.advance(Tick(stream, int(until_ms), self._clock()))
 
-    def _evaluate(self, window: int, tick: Tick) -> Iterator[Answer]:
-        opens_ms, closes_ms = self._windows.bounds(window)
+    def _inquire(self, window: int) -> _Inquired:
+        """Begin the refresh of a window; return what its rankings want."""
+        forgotten = self._forgotten
         members = list(self.members.values())
         for member in members:
             member.operator.settle(window)
         begun = [member for member in members if member.has_begun(window)]
-        forgotten = self._forgotten
-        refreshed = self._refresh(
-            window, closes_ms, [member.operator for member in begun], tick.longest_wait
-        )
-        for member in members:
+        refresh, closes_ms = self._remote.refresh, self._windows.bounds(window)[1]
+        inquiry = refresh.begin(window, self._instant(closes_ms))
+        needs = [
+            RankingNeeds(
+                each.operator.wanted(window, inquiry),
+                each.operator.k,
+                each.operator.scoring,
+                each.bound.name,
+                each.bound.weight,
+            )
+            for each in (begun if inquiry.limit else ())
+        ]
+        if inquiry.touches:
+            for member in begun:
+                refresh.touch(member.operator.needed())
+        return _Inquired(window, needs, forgotten)
+
+    def _answers(self, inquired: _Inquired, tick: Tick) -> Iterator[Answer]:
+        """Yield the answers of a window that has been inquired about, and release it."""
+        self._inquired = None
+        window = inquired.window
+        opens_ms, closes_ms = self._windows.bounds(window)
+        refreshed = self._remote.refresh.fetch(window, inquired.needs, tick.longest_wait)
+        for member in self.members.values():
             member.operator.apply_changes(refreshed.changed, refreshed.first)
-        if refreshed.changed or self._forgotten != forgotten:
+        if refreshed.changed or self._forgotten != inquired.forgotten:
             self._content.values_changed()
         self._remote.renew_lookups()
         closed, counts = (
             ClosedWindow(window, opens_ms, closes_ms, tick.due_at),
             self._take_counts(refreshed),
         )
-        for member in begun:
-            if member.bound.name in self.members:
+        for member in list(self.members.values()):
+            if member.has_begun(window) and member.bound.name in self.members:
                 counted = counts.with_unscored(member.operator.unscored(window))
                 yield member.answer(closed, counted, refreshed)
+        self._open_from(window + 1)
 
     @property
     def _forgotten(self) -> int:
@@ -206,18 +260,40 @@ class TopKEvaluation:
         store = self._remote.store
         return 0 if store is None else store.forgotten
 
-    def _refresh(
-        self, window: int, closes_ms: int, rankings: Sequence[ChangingRanking], longest_wait: float
-    ) -> Refreshed:
-        """Refresh the keys that the rankings of a window want."""
-        refresh = self._remote.refresh
-        inquiry = refresh.begin(window, self._instant(closes_ms))
-        asked = rankings if inquiry.limit else ()
-        needs = [RankingNeeds(each.wanted(window, inquiry), each.k, each.scoring) for each in asked]
-        if inquiry.touches:
-            for ranking in rankings:
-                refresh.touch(ranking.needed())
-        return refresh.fetch(window, needs, longest_wait)
+    # A budget shared with others ------------------------------------------------------------------
+
+    def due_by(self, watermark_ms: float) -> int | None:
+        """Return the close of the next window, if it is due at a watermark."""
+        if self._begin(watermark_ms) is None:
+            return None
+        closes_ms = self._schedule.next_close_ms
+        is_due = closes_ms is not None and closes_ms <= watermark_ms
+        return closes_ms if is_due else None
+
+    def last_due_ms(self, stream: str) -> float:
+        """Return the time up to which windows are due when the stream ends."""
+        return self._schedule.end(stream)
+
+    def expect(self) -> None:
+        """Tell the pool that the next window is due."""
+        if self.pool is not None:
+            self.pool.expect(sum(member.bound.weight for member in self.members.values()))
+
+    def offer(self, watermark_ms: int) -> None:
+        """Tell the pool what the next window, due at a watermark, wants of the remote."""
+        first = self._begin(watermark_ms)
+        due = None if first is None else next(self._schedule.due(watermark_ms), None)
+        if first is None or due is None:
+            return
+        self._open_from(first)
+        (window,) = due.closed.values()
+        self._content.complete(window)
+        if due.is_skipped:
+            self._open_from(window + 1)
+            return
+        refresh, self._inquired = self._remote.refresh, self._inquire(window)
+        assert isinstance(refresh, ReplicaRefresh), "only replicas of one service have a pool"
+        refresh.offer(window, self._inquired.needs)
 
     def _open_from(self, window: int) -> None:
         """Release all that lies only in earlier windows."""

@@ -16,6 +16,7 @@ from acquatop.refresh.constant_join import ConstantJoin, ConstantRefresh
 from acquatop.refresh.join_refresh import JoinedReplicas, JoinRefresh
 from acquatop.refresh.open_replicas import Joined
 from acquatop.refresh.replica_refresh import NoRefresh, ReplicaRefresh, WindowRefresh
+from acquatop.refresh.service_pool import ServicePool
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import RankerRegistry
@@ -140,8 +141,12 @@ def remote_of(
     *,
     clock: Clock,
     expects: bool,
+    pool: ServicePool | None = None,
 ) -> JoinedRemote:
-    """Return what a query joins its stream with, if there is anything."""
+    """Return what a query joins its stream with, if there is anything.
+
+    With a ``pool``, it shares its budget with other queries.
+    """
     if maintainer is None:
         return NoRemote()
     if isinstance(maintainer, ConstantJoin):
@@ -155,6 +160,12 @@ def remote_of(
         refresh = JoinRefresh(maintainer, rankers, random, slide_ms=slide_ms, clock=clock)
     else:
         refresh = ReplicaRefresh(
-            bound.service, maintainer, rankers, random, slide_ms=slide_ms, clock=clock
+            bound.service,
+            maintainer,
+            rankers,
+            random,
+            slide_ms=slide_ms,
+            clock=clock,
+            pool=pool,
         )
     return ReplicaRemote(maintainer, refresh, expects=expects)

@@ -85,7 +85,8 @@ def open_evaluation(
 
 
 def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Evaluation:
-    replica = resources.replicas.open(bound, load=load)
+    pool = resources.replicas.pool(bound)
+    replica = resources.replicas.open(bound, load=load, pool=pool)
     with _closed_on_failure([] if replica is None else [replica]):
 
         def scatter(hashes: IdentityHash | None = None) -> ExecutorAggregates:
@@ -108,6 +109,7 @@ def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Eva
             rankers=resources.rankers,
             scattered=scatter() if bound.keys_in_executors else None,
             move=move if bound.keys_may_move else None,
+            pool=pool,
         )
 
 

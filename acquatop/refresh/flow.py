@@ -9,7 +9,7 @@ import numpy as np
 
 from acquatop.catalog.services import Service
 from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.refresh.order import RefreshOrder
+from acquatop.refresh.order import Appraised, RefreshOrder
 from acquatop.refresh.proposers import ranker_name
 from acquatop.refresh.proposers.contract import Proposed
 from replica.maintainer import InFlight, Maintainer, Refreshed
@@ -65,6 +65,23 @@ class ReplicaFlow(Generic[StoreT]):
         scoring: ReplicaScoring | None = None,
     ) -> list[str]:
         """Return keys in the order in which to ask for them."""
+        return self.appraised(unknown, proposed, absent, window=window, k=k, scoring=scoring).keys
+
+    def appraised(
+        self,
+        unknown: Sequence[str],
+        proposed: Proposed,
+        absent: Sequence[str],
+        *,
+        window: int,
+        k: int,
+        scoring: ReplicaScoring | None = None,
+        share: float = 1.0,
+    ) -> Appraised:
+        """Return keys in the order in which to ask for them, and the worth of each.
+
+        Others have a claim to all but a ``share`` of the usual spending.
+        """
         now = self.maintainer.now()
         return self._order(
             unknown,
@@ -74,7 +91,7 @@ class ReplicaFlow(Generic[StoreT]):
             k=k,
             now=now,
             scoring=scoring,
-            allowance=self.maintainer.allowance(self._order.slide_at(window, now)),
+            allowance=self.maintainer.allowance(self._order.slide_at(window, now)).part(share),
         )
 
     def snapshot(self) -> dict[str, bytes]:

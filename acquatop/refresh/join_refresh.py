@@ -13,12 +13,13 @@ from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.services import Service
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.refresh.allocation import in_turn
 from acquatop.refresh.flow import KeyRequest, ReplicaFlow, fetch, order_of
 from acquatop.refresh.joined_view import JoinedView
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.proposers import proposer_of
 from acquatop.refresh.proposers.contract import Proposed
-from acquatop.refresh.replica_refresh import Inquiry, RankingNeeds, in_turn
+from acquatop.refresh.replica_refresh import Inquiry, RankingNeeds
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.budget import Budget, Spending

@@ -21,6 +21,7 @@ from acquatop.refresh.ledger_object import open_keeper
 from acquatop.refresh.open_database import connections_of
 from acquatop.refresh.open_remote import RemoteFactory, name_of, open_remote
 from acquatop.refresh.remote_recorder import RemoteRecorder
+from acquatop.refresh.service_pool import ServicePool
 from connectors.object_store.address import is_address
 from replica.access import Access
 from replica.clocks import Clock, EventTime, MachineClock, SteadyTime
@@ -31,6 +32,7 @@ from replica.maintainer import Maintainer
 from replica.remotes import RemoteError
 from replica.remotes.records import RecordReader
 from replica.remotes.sql_connections import SqlConnections
+from replica.shared_facts import FactsInbox
 from replica.spending.account import Account
 from replica.spending.ledger import Ledger, LedgerError
 from replica.spending.ledger_elsewhere import LedgerElsewhere
@@ -75,7 +77,8 @@ class Replicas:
     """Factory of replicas. Call :meth:`close` when they are no longer needed.
 
     With a ``recording``, everything that the remotes say is recorded. ``goes_on_elsewhere`` is True
-    if the state is where other machines reach it: then ledgers must be as well.
+    if the state is where other machines reach it: then ledgers must be as well. ``shares`` says
+    that queries on one stream see its time together, and so may share budgets and values.
     """
 
     clock: Clock = time.monotonic
@@ -89,14 +92,27 @@ class Replicas:
     open_feed: FeedFactory = field(default_factory=lambda: open_feed)
     open_remote: RemoteFactory = field(default_factory=lambda: open_remote)
     goes_on_elsewhere: bool = False
+    shares: bool = False
+    _pools: dict[tuple[str, str], ServicePool] = field(default_factory=dict)
     _ways: dict[str, _Way] = field(default_factory=dict)
     _elsewhere: dict[str, LedgerElsewhere] = field(default_factory=dict)
 
-    def open(self, bound: BoundQuery, *, load: bool = True) -> Joined | None:
+    def pool(self, bound: BoundQuery) -> ServicePool | None:
+        """Return what a query shares with others on its stream that ask its service, if it may."""
+        if not self.shares or not bound.shares_budget or bound.service is None:
+            return None
+        key = bound.service.iri, bound.stream.iri
+        if key not in self._pools or not self._pools[key].is_used:
+            self._pools[key] = ServicePool(self._account(bound.service, bound.name))
+        return self._pools[key]
+
+    def open(
+        self, bound: BoundQuery, *, load: bool = True, pool: ServicePool | None = None
+    ) -> Joined | None:
         """Return the maintainer of a top-k query's replica; None if the query joins nothing.
 
-        The replica is filled if the catalog says so. Without ``load`` it stays empty, to be
-        restored from elsewhere.
+        The replica is filled if the catalog says so, or with what another one of the ``pool`` knows
+        already. Without ``load`` it stays empty, to be restored from elsewhere.
 
         Raises :class:`~acquatop.errors.EnvironmentProblem` if the remote cannot be reached to fill
         it.
@@ -112,7 +128,16 @@ class Replicas:
         (asked,) = patterns
         kind = ReplicaStore if asked.service.solutions == "one" else RunStore
         store = kind(asked.key, asked.question.variables, limit=asked.service.capacity)
-        return self._open(store, asked, self._account(asked.service, bound.name), load=load)
+        if pool is None:
+            return self._open(store, asked, self._account(asked.service, bound.name), load=load)
+        common, names = asked.question.in_common_names()
+        facts = pool.facts_of(common).join(store, names)
+        try:
+            is_filled = load and facts.take_over()
+            return self._open(store, asked, pool.account, load=load and not is_filled, facts=facts)
+        except BaseException:
+            facts.leave()
+            raise
 
     def open_all(
         self, bound: BoundWindowed, *, load: bool = True
@@ -152,6 +177,7 @@ class Replicas:
             if way.ledger is not None:
                 way.ledger.close()
         self._ways.clear()
+        self._pools.clear()
         self._elsewhere.clear()
 
     # One service ----------------------------------------------------------------------------------
@@ -232,6 +258,7 @@ class Replicas:
         account: Account,
         *,
         load: bool,
+        facts: FactsInbox | None = None,
     ) -> Maintainer[StoreT]:
         service, question = asked.service, asked.question
         is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
@@ -246,6 +273,7 @@ class Replicas:
             account,
             access=self._way(service).access,
             feed=self._subscription(asked, now),
+            facts=facts,
             clock=self.clock,
             now=now,
             request_timeout=service.timeout_seconds,

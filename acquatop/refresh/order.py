@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.refresh.changed_scores import ChangedMerits
 from acquatop.refresh.proposers import Proposed
-from acquatop.topk.contract import IntArray
+from acquatop.topk.contract import FloatArray, IntArray
 from acquatop.topk.snapshot import (
     State,
     pack,
@@ -23,14 +23,29 @@ from acquatop.topk.snapshot import (
     unpack_parts,
 )
 from replica.freshness.change_model import ChangeModel
-from replica.rankers import Candidates, Ranker, ranked
-from replica.rankers.contract import Outlook, no_outlook
+from replica.rankers import Candidates, Ranker
+from replica.rankers.contract import Outlook, appraised, no_outlook
+from replica.rankers.imp import worth_of
 from replica.spending.allowance import SPEND_ALL, ItemAllowance
 from replica.store import JoinedStore, SolutionStore
 
 _KIND, _VERSION = "refresh order", 1
 
 StoreT = TypeVar("StoreT", bound=JoinedStore | SolutionStore)
+
+
+_MOST_PLACES = 1 << 10
+"""Number of places beyond which all are worth the same."""
+
+_NEXT_TO_NOTHING = 1e-9
+"""Worth of what no place in the answer depends on."""
+
+
+class Appraised(NamedTuple):
+    """Keys in the order in which to ask, and what the answer is expected to gain by each."""
+
+    keys: list[str]
+    worths: FloatArray
 
 
 @runtime_checkable
@@ -82,12 +97,14 @@ class RefreshOrder(Generic[StoreT]):
         now: float,
         scoring: ReplicaScoring | None = None,
         allowance: ItemAllowance = SPEND_ALL,
-    ) -> list[str]:
-        """Return keys, each once, in the order in which to ask.
+    ) -> Appraised:
+        """Return keys, each once, in the order in which to ask, with their worths.
 
         The ranker may leave out some, to save their part of the ``allowance``; absent keys get no
         more of it for that. With the ``scoring`` of the proposed keys, the ranker can see their
-        possible present merits.
+        possible present merits. A key without a value is worth the place that it may take. So is
+        one with a value, in the order of a ranker that tells no worths. None is worth less than
+        those behind it.
         """
         rows = self._store.rows(proposed.keys)
         is_absent = (rows >= 0) & ~self._store.present(rows)
@@ -107,12 +124,20 @@ class RefreshOrder(Generic[StoreT]):
             random=self._random,
             allowance=allowance.without(len(unknown)),
         )
-        chosen = (proposed.keys[at] for at in kept[ranked(self._ranker, candidates)].tolist())
+        order, worths = appraised(self._ranker, candidates)
+        chosen = [proposed.keys[at] for at in kept[order].tolist()]
         gone = [*absent, *(proposed.keys[at] for at in np.flatnonzero(is_absent).tolist())]
         due = self._due(gone, now)
         if allowance.keeps:
             due = due[: max(0, allowance.now - len(unknown) - len(candidates))]
-        return list(dict.fromkeys([*unknown, *chosen, *due]))
+        worth = np.concatenate(
+            [
+                _worths_by_place(k, len(unknown)),
+                _worths_by_place(k, len(chosen)) if worths is None else worths,
+                np.full(len(due), _NEXT_TO_NOTHING),
+            ]
+        )
+        return _each_once([*unknown, *chosen, *due], worth)
 
     def slide_at(self, window: int, now: float) -> float:
         """Return the seconds between evaluations, as far as they are known."""
@@ -182,6 +207,21 @@ class RefreshOrder(Generic[StoreT]):
     def _due(self, absent: Sequence[str], now: float) -> list[str]:
         is_due = self._store.fetched_at(self._store.rows(absent)) <= self.absent_before(now)
         return [absent[at] for at in np.flatnonzero(is_due).tolist()]
+
+
+def _worths_by_place(k: int, count: int) -> FloatArray:
+    """Return the worth of the places 0 to ``count`` of an answer with k."""
+    worths = worth_of(min(k, _MOST_PLACES))
+    found: FloatArray = worths[np.minimum(np.arange(count), len(worths) - 1)] + _NEXT_TO_NOTHING
+    return found
+
+
+def _each_once(keys: Sequence[str], worths: FloatArray) -> Appraised:
+    """Return keys at their first places, each worth no less than those behind."""
+    lifted = np.maximum.accumulate(worths[::-1])[::-1]
+    first = {key: at for at, key in reversed(list(enumerate(keys)))}
+    places = sorted(first.values())
+    return Appraised([keys[at] for at in places], lifted[places])
 
 
 class ScoredOrder(RefreshOrder[JoinedStore]):

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Protocol
 
 import numpy as np
@@ -14,16 +13,20 @@ import numpy as np
 from acquatop.catalog.services import Service
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.refresh.flow import KeyRequest, ReplicaFlow, fetch, order_of
+from acquatop.refresh.allocation import Bid
+from acquatop.refresh.flow import ReplicaFlow, order_of
 from acquatop.refresh.order import ScoredOrder
 from acquatop.refresh.proposers import proposer_of
 from acquatop.refresh.proposers.contract import Proposed
-from acquatop.topk.snapshot import pack_parts, unpack_parts
+from acquatop.refresh.service_pool import ServicePool
+from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.budget import Spending
 from replica.clocks import Clock
 from replica.maintainer import Maintainer, Refreshed
 from replica.rankers import RankerRegistry
 from replica.store import JoinedStore
+
+_POOL, _VERSION = "pool", 1
 
 NOTHING_REFRESHED = Refreshed(frozenset(), (), Spending(), 0, None)
 
@@ -59,11 +62,13 @@ class Inquiry:
 
 @dataclass(frozen=True)
 class RankingNeeds:
-    """Answer of one ranking to an :class:`Inquiry`."""
+    """Answer of one ranking to an :class:`Inquiry`, and the weight of its query."""
 
     wanted: Wanted
     k: int
     scoring: ReplicaScoring
+    query: str = ""
+    weight: float = 1.0
 
 
 class WindowRefresh(Protocol):
@@ -120,7 +125,10 @@ class NoRefresh:
 
 
 class ReplicaRefresh:
-    """Refresh of one service's replica: proposer, ranker, and maintainer with its budget."""
+    """Refresh of one service's replica: proposer, ranker, and maintainer with its budget.
+
+    Evaluations with the same ``pool`` share the budget. Without one it is the evaluation's own.
+    """
 
     def __init__(
         self,
@@ -131,12 +139,16 @@ class ReplicaRefresh:
         *,
         slide_ms: int | None,
         clock: Clock = time.monotonic,
+        pool: ServicePool | None = None,
     ) -> None:
         store = maintainer.store
         self._proposer = proposer_of(service.refresh.policy, store)
         order = order_of(ScoredOrder, service, store, rankers, random, slide_ms)
         self._flow = ReplicaFlow(maintainer, order)
         self._clock = clock
+        self._pool = pool or ServicePool(maintainer.account)
+        self._closes_ms = 0
+        self._has_offered = False
 
     @property
     def looks_at_panes(self) -> bool:
@@ -149,6 +161,7 @@ class ReplicaRefresh:
 
     def begin(self, window: int, closes_ms: int) -> Inquiry:
         """Begin the refresh of a window that closes; return the question to its rankings."""
+        self._closes_ms = closes_ms
         self._flow.begin(closes_ms)
         self._proposer.close_before(window)
         return Inquiry(
@@ -162,28 +175,38 @@ class ReplicaRefresh:
         """Keep the values of keys that open windows need."""
         self._flow.touch(keys)
 
-    def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
-        """Refresh the keys that the window needs most; rankings take turns in naming keys."""
-        keys = in_turn([self._ordered(window, each) for each in needs])
-        until = self._clock() + longest_wait
-        (refreshed,) = fetch([KeyRequest(self._flow.maintainer, keys)], until)
-        return refreshed
+    def offer(self, window: int, needs: Sequence[RankingNeeds]) -> None:
+        """Say what the window needs, to get a part of the budget that all that are due share."""
+        own = sum(each.weight for each in needs)
+        bids = [self._bid(window, each, self._pool.share(each.weight, own)) for each in needs]
+        self._pool.offer(self._closes_ms, self._flow.maintainer, bids)
+        self._has_offered = True
 
-    def _ordered(self, window: int, needs: RankingNeeds) -> list[str]:
+    def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
+        """Refresh the keys that are worth most to this window, and to others due at the time."""
+        if not self._has_offered:
+            self.offer(window, needs)
+        self._has_offered = False
+        return self._pool.fetch(self._flow.maintainer, self._clock() + longest_wait)
+
+    def _bid(self, window: int, needs: RankingNeeds, share: float) -> Bid[str]:
         wanted = needs.wanted
         proposed = self._proposer.propose(window, wanted.candidates)
-        return self._flow.ordered(
+        keys, worths = self._flow.appraised(
             wanted.unknown,
             proposed,
             wanted.absent,
             window=window,
             k=needs.k,
             scoring=needs.scoring,
+            share=share,
         )
+        return Bid(needs.query, needs.weight, keys, worths.tolist())
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the replica with its history, the order's random state, the proposer's panes."""
-        parts = {**self._flow.snapshot(), "proposer": self._proposer.snapshot()}
+        pool = pack(_POOL, _VERSION, State({"owed": self._pool.state()}, {}))
+        parts = {**self._flow.snapshot(), "proposer": self._proposer.snapshot(), _POOL: pool}
         return {"refresher": pack_parts(parts)}
 
     def resume(self, parts: Mapping[str, bytes]) -> None:
@@ -191,15 +214,6 @@ class ReplicaRefresh:
         inner = unpack_parts(parts["refresher"])
         self._flow.resume(inner)
         self._proposer.resume(inner["proposer"])
-
-
-def in_turn(orders: Sequence[list[str]]) -> list[str]:
-    """Return keys in the order in which to ask: the first of each list, then the second, each once.
-
-    >>> in_turn([["a", "b", "c"], ["d", "a"]])
-    ['a', 'd', 'b', 'c']
-    """
-    if len(orders) == 1:
-        return orders[0]
-    rows = zip_longest(*orders)
-    return list(dict.fromkeys(key for row in rows for key in row if key is not None))
+        with reading():
+            if _POOL in inner:  # older snapshots have none
+                self._pool.resume(unpack(_POOL, _VERSION, inner[_POOL]).settings["owed"])

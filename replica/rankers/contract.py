@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +85,17 @@ class Ranker(Protocol):
         """
 
 
+@runtime_checkable
+class Appraiser(Protocol):
+    """Ranker that also says how much the answer is expected to gain by each refresh."""
+
+    def appraised(self, candidates: Candidates, /) -> tuple[IntArray, FloatArray]:
+        """Return positions of candidates in refresh order, and the worth of each.
+
+        The worth is in shares of the answer's nDCG and, twice, of its precision.
+        """
+
+
 class RankerError(ValueError):
     """Result of a ranker that is not an order of its candidates."""
 
@@ -94,8 +105,18 @@ def ranked(ranker: Ranker, candidates: Candidates) -> IntArray:
 
     Raises :class:`RankerError`.
     """
-    order = np.asarray(ranker(candidates))
-    name = type(ranker).__name__
+    return _checked(np.asarray(ranker(candidates)), candidates, type(ranker).__name__)
+
+
+def appraised(ranker: Ranker, candidates: Candidates) -> tuple[IntArray, FloatArray | None]:
+    """Return a ranker's order, checked, and the worth of each, if the ranker says so."""
+    if not isinstance(ranker, Appraiser):
+        return ranked(ranker, candidates), None
+    order, worths = ranker.appraised(candidates)
+    return _checked(np.asarray(order), candidates, type(ranker).__name__), worths
+
+
+def _checked(order: IntArray, candidates: Candidates, name: str) -> IntArray:
     if order.ndim != 1 or (len(order) and order.dtype.kind not in "iu"):
         raise RankerError(
             f"{name} must return one row of whole numbers, not {order.dtype} of shape {order.shape}"

@@ -59,6 +59,11 @@ class ExpectedImpact:
 
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return the positions of those that are worth asking for."""
+        order, _ = self.appraised(candidates)
+        return order
+
+    def appraised(self, candidates: Candidates) -> tuple[IntArray, FloatArray]:
+        """Return the positions of those that are worth asking for, and their worth."""
         places = _places(_known(candidates.merits))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             lasts = np.nan_to_num(
@@ -73,7 +78,7 @@ class ExpectedImpact:
         rest = rest[~np.isin(rest, first)]
         worths = np.concatenate([worths, together[rest]])
         asked = self._pace.worth_asking(worths, candidates.allowance)
-        return np.concatenate([first, rest])[asked]
+        return np.concatenate([first, rest])[asked], worths[asked]
 
     def snapshot(self) -> bytes:
         """Return the whole state."""

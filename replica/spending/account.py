@@ -1,4 +1,4 @@
-"""Account of one query on one service: its spending per evaluation."""
+"""Account of one query on one service, or of several together: the spending per evaluation."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ class Account:
     numbers: one before the latest that spent anything may spend nothing more. So a recording that
     is replayed with the same ledger and query spends nothing. An evaluation without a number cannot
     be recognised: it is always a new one.
+
+    Several queries may share an account: an evaluation then is all that is due at one time. The
+    ledger has its spending under the name of each, so whichever of them a restart finds know it.
 
     For one thread at a time. If the ledger cannot be read or written, LedgerError is raised and
     nothing is spent.
@@ -65,7 +68,7 @@ class Account:
         self.quota = quota
         self.deadline = clock()
         self._bank = bank
-        self._query = query
+        self._queries = [query]
         self._ledger = ledger
         self._clock = clock
         self._evaluation: int | None = None
@@ -77,6 +80,16 @@ class Account:
         """Number, if any, of the evaluation that ``_allowed`` and ``_spent`` are about."""
         self._allowed = (0, 0)
         self._spent = (0, 0)
+
+    def add(self, query: str) -> None:
+        """Let one more query share the account."""
+        if query not in self._queries:
+            self._queries.append(query)
+
+    def remove(self, query: str) -> None:
+        """Let a query leave, unless it is the last: then what it has spent stays under its name."""
+        if len(self._queries) > 1:
+            self._queries = [each for each in self._queries if each != query]
 
     def begin(self, evaluation: int | None = None) -> None:
         """Start an evaluation, unless it is the last one started. Its deadline counts from now."""
@@ -144,9 +157,9 @@ class Account:
                 return False
             spent = self._spent[0] + items, self._spent[1] + requests
             if self._ledger is not None and self._open is not None:
-                self._ledger.set_mark(
-                    self.quota.service, self._query, Mark(self._open, *spent, *self._allowed)
-                )
+                mark = Mark(self._open, *spent, *self._allowed)
+                for query in self._queries:
+                    self._ledger.set_mark(self.quota.service, query, mark)
         self._spent = spent
         return True
 
@@ -167,7 +180,8 @@ class Account:
     def resume(self, snapshot: bytes) -> None:
         """Continue from a snapshot; raises SnapshotError for any other bytes.
 
-        The deadline has passed by then.
+        The deadline has passed by then. Of the snapshots of several queries that share the account
+        the latest counts.
         """
         with reading():
             parts = unpack_parts(snapshot)
@@ -177,6 +191,9 @@ class Account:
                 settings["spent"],
             )
             self.quota.resume(parts["quota"])
+            newest = settings["newest"]
+            if self._newest is not None and (newest is None or newest < self._newest):
+                return
             self._evaluation, self._may_spend = settings["evaluation"], settings["may spend"]
             self._newest, self._open = settings["newest"], settings["open"]
         self._allowed = self._within_limits(allowed_items, allowed_requests)
@@ -225,8 +242,13 @@ class Account:
         return mark.evaluation > self._open
 
     def _mark(self) -> Mark | None:
-        return (
-            self._ledger.mark(self.quota.service, self._query) if self._ledger is not None else None
+        if self._ledger is None:
+            return None
+        marks = (self._ledger.mark(self.quota.service, query) for query in self._queries)
+        return max(
+            (mark for mark in marks if mark is not None),
+            key=lambda mark: (mark.evaluation, mark.items, mark.requests),
+            default=None,
         )
 
     def _step(self) -> AbstractContextManager[None]:

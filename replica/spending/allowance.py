@@ -24,6 +24,10 @@ class ItemAllowance:
             max(0.0, self.usual - items), max(0, self.now - items), self.keeps, self.saved
         )
 
+    def part(self, share: float) -> ItemAllowance:
+        """Return the allowance of one of several who share it: any may spend all of it now."""
+        return ItemAllowance(self.usual * share, self.now, self.keeps, self.saved)
+
 
 SPEND_ALL = ItemAllowance(0.0, 0, 0)
 """Allowance of those who cannot save."""

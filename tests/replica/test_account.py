@@ -286,3 +286,45 @@ def test_nothing_is_allowed_while_the_ledger_cannot_be_used(tmp_path: Path) -> N
         account.begin(2)
     assert account.allowed.items == 0
     assert not account.take(0, 1)
+
+
+def test_queries_that_share_an_account_spend_one_budget_also_after_a_crash(tmp_path: Path) -> None:
+    """Whichever of them a restart finds, it knows what all have spent."""
+    ledger = Ledger(tmp_path / "spent.sqlite")
+
+    def made(*queries: str) -> Account:
+        account = Account(
+            Budget(5, 5, 1.0),
+            quota=Quota(ledger=ledger, service="s"),
+            query=queries[0],
+            ledger=ledger,
+        )
+        for query in queries[1:]:
+            account.add(query)
+        return account
+
+    first = made("a", "b")
+    first.begin(7)
+    assert first.take(3, 1)
+    first.remove("a")
+    assert first.take(1, 1)
+    for again in (made("b"), made("c", "b")):
+        again.begin(7)
+        assert again.left.items == 1
+    alone = made("c")
+    alone.begin(7)
+    assert alone.left.items == 5
+
+
+def test_of_the_snapshots_of_those_who_share_an_account_the_latest_counts() -> None:
+    account = Account(Budget(5, 5, 1.0), quota=Quota())
+    account.begin(1)
+    older = account.snapshot()
+    account.begin(2)
+    account.take(2, 1)
+    for snapshots in ([older, account.snapshot()], [account.snapshot(), older]):
+        again = Account(Budget(5, 5, 1.0), quota=Quota())
+        for each in snapshots:
+            again.resume(each)
+        again.begin(2)
+        assert again.left.items == 3

@@ -33,7 +33,7 @@ class BoundQuery:
     If the plan joins several, these are the ``services`` of its join in their order, and the
     ``service`` is the first, with whose N candidates are held. If it joins several windows, each of
     the ``parts`` is a query of its own that keeps what one of them holds. The ``graphs`` are the
-    static ones that are joined.
+    static ones that are joined. Of a budget that it shares it gets a part by its ``weight``.
     """
 
     name: str
@@ -45,6 +45,7 @@ class BoundQuery:
     services: tuple[Service, ...] = ()
     parts: tuple[BoundQuery, ...] = ()
     graphs: tuple[StaticGraph, ...] = ()
+    weight: float = 1.0
 
     @property
     def arrivals(self) -> str:
@@ -211,6 +212,11 @@ class BoundQuery:
         available = (Strategy.EACH, Strategy.BLOCKS)
         asked_for = self.stream.strategy if self.stream.strategy in available else None
         return choose(workload, available=available, hint=hint or asked_for)
+
+    @property
+    def shares_budget(self) -> bool:
+        """True if windows that close together share the budget of the one service that they ask."""
+        return self.service is not None and self.plan.join is None and not self.parts
 
     @property
     def can_share(self) -> bool:

@@ -35,7 +35,7 @@ def order(policy: str = "TSM", wait: float = 0.0, now: float = 100.0) -> str:
         ask_absent_after=wait,
         random=np.random.default_rng(0),
     )
-    return "".join(make(["u", "w"], proposed("abxc"), ["y", "x"], window=0, k=2, now=now))
+    return "".join(make(["u", "w"], proposed("abxc"), ["y", "x"], window=0, k=2, now=now).keys)
 
 
 def test_unknown_keys_come_first_then_the_ranker_s_then_those_that_were_absent() -> None:
@@ -89,7 +89,8 @@ def saving(keys: str, absent: list[str], allowance: ItemAllowance) -> str:
     store = store_of({"a": 9.0, "b": 2.0, "c": 5.0}, {"x": 80.0, "y": 99.0})
     make = RefreshOrder(store, FirstAlone(), slide_ms=1000, random=np.random.default_rng(0))
     given = proposed(keys)
-    return "".join(make(["u"], given, absent, window=0, k=2, now=100.0, allowance=allowance))
+    found = make(["u"], given, absent, window=0, k=2, now=100.0, allowance=allowance)
+    return "".join(found.keys)
 
 
 def test_absent_keys_do_not_spend_what_a_ranker_saves() -> None:
@@ -110,7 +111,7 @@ def test_what_a_ranker_has_learned_of_spending_outlives_a_restart() -> None:
 
     def asked(order: RefreshOrder[ReplicaStore], now: float) -> list[str]:
         allowance = ItemAllowance(1.0, 2, 3, 0.5)
-        return order([], proposed("abc"), [], window=0, k=2, now=now, allowance=allowance)
+        return order([], proposed("abc"), [], window=0, k=2, now=now, allowance=allowance).keys
 
     one, other, fresh = make(), make(), make()
     for at in range(7):
