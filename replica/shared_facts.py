@@ -11,7 +11,7 @@ from replica.store import Solution
 from replica.store.keyed_store import KeyedStore
 
 
-class Told(NamedTuple):
+class ToldReply(NamedTuple):
     """Reply about some keys, and the time at which its request was sent."""
 
     keys: list[str]
@@ -69,8 +69,8 @@ class FactsInbox:
     ...     facts.join(ReplicaStore(key, (key, "n")), {key: "key", "n": "n"}) for key in "ab"
     ... )
     >>> one.tell(["<urn:x>", "<urn:y>"], [{"a": "<urn:x>", "n": '"1"'}], 7.0)
-    >>> list(other.take())
-    [Told(keys=['<urn:x>', '<urn:y>'], solutions=[{'b': '<urn:x>', 'n': '"1"'}], fetched_at=7.0)]
+    >>> list(map(tuple, other.take()))
+    [(['<urn:x>', '<urn:y>'], [{'b': '<urn:x>', 'n': '"1"'}], 7.0)]
     >>> list(other.take()), list(one.take())
     ([], [])
     """
@@ -102,7 +102,7 @@ class FactsInbox:
         if known is None or known.fetched_at <= fact.fetched_at:
             self._facts[key] = fact
 
-    def take(self) -> Iterator[Told]:
+    def take(self) -> Iterator[ToldReply]:
         """Yield what has been told, the oldest first, and forget it."""
         with self.facts.lock:
             facts, self._facts = self._facts, {}
@@ -114,7 +114,7 @@ class FactsInbox:
                 for _, fact in several
                 for solution in fact.solutions
             ]
-            yield Told([key for key, _ in several], solutions, fetched_at)
+            yield ToldReply([key for key, _ in several], solutions, fetched_at)
 
     def take_over(self) -> bool:
         """Fill the new replica with what another one knows; return False if none knows anything.

@@ -48,7 +48,7 @@ class StagedEngine:
         self.waits: dict[str, Waiting] = {}
 
     def register(
-        self, text: str, *, name: str, file: str, sinks: Sequence[Any], backlog: int
+        self, text: str, *, name: str, file: str, sinks: Sequence[Any], backlog: int, weight: float
     ) -> RegisteredQuery:
         if self.refuses is not None:
             raise self.refuses

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from acquatop.app.cli.query_files import read_text
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import UserError
 from acquatop.plan.reading_order import ReadInACircle, reading_order
+from acquatop.plan.weight import checked_weight
 from rspql import ast
 from rspql.diagnostics import QueryError
 from rspql.parser import parse
@@ -17,12 +18,33 @@ from rspql.parser import parse
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """A query's file, its text, the name of its answers, and its syntax tree."""
+    """A query's file, its text, the name of its answers, its syntax tree, and its weight."""
 
     file: str
     text: str
     name: str
     query: ast.Query
+    weight: float = 1.0
+
+
+def read_weighted(
+    files: Sequence[str], weights: Sequence[str], catalog: Catalog
+) -> list[NamedQuery]:
+    """Return the queries of files (:func:`read_queries`) with weights given as NAME=NUMBER."""
+    queries, given = read_queries(files, catalog), dict(map(_weight, weights))
+    names = [query.name for query in queries]
+    for name in given:
+        if name not in names:
+            raise UserError(f'--weight: no query is named "{name}"\n  hint: {", ".join(names)}')
+    return [replace(query, weight=given.get(query.name, 1.0)) for query in queries]
+
+
+def _weight(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    try:
+        return name, checked_weight(float(number))
+    except ValueError:
+        raise UserError(f"--weight: {text!r} is not NAME=NUMBER") from None
 
 
 def read_queries(files: Sequence[str], catalog: Catalog) -> list[NamedQuery]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from acquatop.app.cli.evaluation_options import add_evaluation_options, load_catalog
 from acquatop.app.cli.run_observers import Watching, add_watch_options
 from acquatop.app.cli.spark_options import add_spark_options, spark_settings
+from acquatop.app.cli.weight_options import add_weight_option
 
 if TYPE_CHECKING:
     from acquatop.answer.sinks import Sink
@@ -52,6 +53,7 @@ def add_parser(verbs: Any) -> None:
         metavar="TARGET",
         help="where answers go; may be given several times",
     )
+    add_weight_option(parser)
     add_watch_options(parser)
     parser.set_defaults(execute=execute)
 
@@ -118,11 +120,13 @@ def execute(options: argparse.Namespace) -> None:
 
 def _register(engine: Engine, options: argparse.Namespace, sinks: Sequence[Sink]) -> list[str]:
     """Register every query with the same sinks, and return the queries' names."""
-    from acquatop.app.cli.queries import read_queries
+    from acquatop.app.cli.queries import read_weighted
 
-    queries = read_queries(options.query, engine.catalog)
+    queries = read_weighted(options.query, options.weight, engine.catalog)
     for query in queries:
-        engine.register(query.text, name=query.name, file=query.file, sinks=sinks)
+        engine.register(
+            query.text, name=query.name, file=query.file, sinks=sinks, weight=query.weight
+        )
     return [query.name for query in queries]
 
 

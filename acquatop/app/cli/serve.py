@@ -16,6 +16,7 @@ from acquatop.app.cli.run_observers import add_log_options, address, open_log, s
 from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 from acquatop.app.cli.tell import tell
 from acquatop.app.cli.unusable import Unusable
+from acquatop.app.cli.weight_options import add_weight_option
 from acquatop.app.watch.address import ListenAddress
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def add_parser(verbs: Any) -> None:
         metavar="NAME=NUMBER",
         help="a limit of what clients may do, in place of its default",
     )
+    add_weight_option(parser)
     add_log_options(parser)
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
     parser.set_defaults(execute=execute)
@@ -188,7 +190,7 @@ def _serve(
     with Shutdown(stop, told=told) as ending:
         with progress:
             service.start()
-            names = _begin(service, options.query)
+            names = _begin(service, options.query, options.weight)
         _collect_seldom()
         ending.gently()
         if log is not None:
@@ -219,14 +221,14 @@ def _registrations(place: StatePlace | None) -> Registrations | None:
     return InStore(open_store(place / "queries"), place / "queries")
 
 
-def _begin(service: QueryService, files: Sequence[str]) -> list[str]:
+def _begin(service: QueryService, files: Sequence[str], weights: Sequence[str]) -> list[str]:
     """Register the queries of files, except names that a former run left; return all names."""
-    from acquatop.app.cli.queries import read_queries
+    from acquatop.app.cli.queries import read_weighted
 
     known = {each.registration.name for each in service.queries()}
-    for query in read_queries(files, service.catalog):
+    for query in read_weighted(files, weights, service.catalog):
         if query.name not in known:
-            service.register(query.text, query.name)
+            service.register(query.text, query.name, query.weight)
     return [each.registration.name for each in service.queries()]
 
 

@@ -34,6 +34,7 @@ from acquatop.app.serve.service import ENGINE_BUSY, FILE, QueryService, Refused,
 from acquatop.app.serve.spreadsheet import without_formulas
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.plan.weight import checked_weight
 from replica.clocks import Clock
 from rspql.diagnostics import MOST_SHOWN, QueryError
 from rspql.explain import render
@@ -155,9 +156,9 @@ class Api:
         """List the queries, or register one."""
         if request.method != "POST":
             return json_response({"queries": [each.to_json() for each in self._service.queries()]})
-        name = _name(request)
+        name, weight = _given(request)
         text = await self._text(request)
-        document = await self._starts.do(_described, self._service.register, text, name)
+        document = await self._starts.do(_described, self._service.register, text, name, weight)
         return json_response(document, 201, location=f"/queries/{document['id']}")
 
     async def query(self, request: Request) -> Response:
@@ -417,11 +418,17 @@ def _chosen(request: Request, offered: Sequence[str]) -> str:
     return kind
 
 
-def _name(request: Request) -> str | None:
-    unknown = set(request.query_params) - {"name"}
-    if unknown or len(request.query_params.getlist("name")) > 1:
-        raise Problem("invalid-request", "the only parameter is name, once")
-    return request.query_params.get("name")
+def _given(request: Request) -> tuple[str | None, float]:
+    """Return the name and the weight that a registration asks for."""
+    given = request.query_params
+    if set(given) - {"name", "weight"} or len(given.multi_items()) > len(set(given)):
+        raise Problem("invalid-request", "the only parameters are name and weight, each once")
+    try:
+        return given.get("name"), checked_weight(float(given.get("weight", 1)))
+    except ValueError:
+        raise Problem("invalid-request", "weight is not a number") from None
+    except UserError as error:
+        raise Problem("invalid-request", str(error).partition("\n")[0]) from None
 
 
 def _is_whole(text: str) -> bool:

@@ -61,9 +61,11 @@ class Client:
         if token is not None:
             self._session.headers["Authorization"] = f"Bearer {token}"
 
-    def register(self, text: str, name: str | None = None) -> Document:
+    def register(self, text: str, name: str | None = None, weight: float | None = None) -> Document:
         """Register a query; pass its ``id`` to the other methods."""
-        return self._json("POST", "/queries", text, params={} if name is None else {"name": name})
+        given = {"name": name, "weight": None if weight is None else str(weight)}
+        params = {key: value for key, value in given.items() if value is not None}
+        return self._json("POST", "/queries", text, params=params)
 
     def queries(self) -> list[Document]:
         """Return all queries."""

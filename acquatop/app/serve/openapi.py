@@ -67,7 +67,13 @@ def _queries() -> Document:
                         "query",
                         _NAME,
                         "What its answers are called, in place of REGISTER's name",
-                    )
+                    ),
+                    _parameter(
+                        "weight",
+                        "query",
+                        {"type": "number", "exclusiveMinimum": 0, "default": 1},
+                        "What it counts among the queries that share a service's budget",
+                    ),
                 ],
                 "requestBody": _TEXT,
             },

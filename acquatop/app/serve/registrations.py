@@ -25,7 +25,8 @@ _UNFINISHED = ".new"
 class QueryRegistration:
     """Registration of a query: its text, the name of its answers, and its paused flag.
 
-    ``id`` names it in URLs. ``since_ms`` is the time of day at which it was registered.
+    ``id`` names it in URLs. ``since_ms`` is the time of day at which it was registered; ``weight``
+    counts among the queries that share a budget.
     """
 
     id: str
@@ -33,6 +34,7 @@ class QueryRegistration:
     text: str
     since_ms: int
     paused: bool = False
+    weight: float = 1.0
 
 
 def in_reading_order(

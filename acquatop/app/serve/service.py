@@ -298,8 +298,8 @@ class QueryService:
 
     # Changes --------------------------------------------------------------------------------------
 
-    def register(self, text: str, name: str | None = None) -> Served:
-        """Run a query, and store its registration.
+    def register(self, text: str, name: str | None = None, weight: float = 1.0) -> Served:
+        """Run a query, and store its registration with its ``weight``.
 
         ``name`` replaces the name of its REGISTER clause. Raises :class:`QueryError` for an invalid
         text, :class:`Refused` for a request that is not possible now, and
@@ -308,7 +308,7 @@ class QueryService:
         self.need_ready()
         analysis = self._good(text)
         with self._engine_alone():
-            served = self._expect(text, name, analysis)
+            served = self._expect(text, name, analysis, weight)
             try:
                 self._run(served)
                 self._arrive(served)
@@ -318,7 +318,7 @@ class QueryService:
                     self._book.notify_all()
         return served
 
-    def _expect(self, text: str, name: str | None, analysis: Analysis) -> Served:
+    def _expect(self, text: str, name: str | None, analysis: Analysis, weight: float) -> Served:
         """Give a query its name and its id, before it runs."""
         with self._book:
             if len(self._served) >= self.limits.queries:
@@ -330,7 +330,8 @@ class QueryService:
             assert analysis.plan is not None
             named = self._name(name, analysis.plan.name)
             id, since_ms = self._free_id(named), round(1000 * self._wall())
-            served = self._new(QueryRegistration(id, named, text, since_ms))
+            registration = QueryRegistration(id, named, text, since_ms, weight=weight)
+            served = self._new(registration)
             served.warnings = [each.to_json(FILE) for each in analysis.diagnostics]
             self._coming[id] = served
             return served
@@ -475,7 +476,12 @@ class QueryService:
         served.run = run
         served.begins()
         served.query = self._engine.register(
-            registration.text, name=registration.name, file=FILE, sinks=[sink], backlog=0
+            registration.text,
+            name=registration.name,
+            file=FILE,
+            sinks=[sink],
+            backlog=0,
+            weight=registration.weight,
         )
 
     def _halt(self, served: Served) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 
 from acquatop import Answer, Engine, Status
 from acquatop.catalog.catalog import Catalog
+from acquatop.errors import UserError
 from tests.support.crash.killing import strikes
 from tests.support.crash.life import Life, content
 from tests.support.crash.reaper import Point, Reaper
@@ -337,3 +338,47 @@ def test_a_strict_budget_is_spent_once_for_all_whatever_is_killed(seed: int) -> 
             keys = sum(each.path.count(",") + 1 for each in server.asked)
             assert keys <= items * len(closes)
             assert len(server.asked) <= once + 1
+
+
+# Weights ------------------------------------------------------------------------------------------
+
+
+def test_a_query_that_weighs_more_has_more_of_what_it_wants(tmp_path: Path) -> None:
+    """Two queries over different users, of which a close can ask for one."""
+    users = {"a": "u1", "b": "u2"}
+    events = [(at, at, user, 1) for at in range(1, 200) for user in users.values()]
+    events = [(at, 2 * at + (user == "u2"), user, 1) for at, _, user, _ in events]
+    values = {user: [(at, at % 50) for at in range(0, 200, 3)] for user in USERS}
+    World(events, values).write(tmp_path)
+    queries = {name: of_user(name, user) for name, user in users.items()}
+
+    def looks(weights: Mapping[str, float]) -> dict[str, int]:
+        found: Counter[str] = Counter()
+        made = catalog(tmp_path, items=1, more="load = false")
+        with Engine(made, runtime="local", until_end=True, autostart=False) as engine:
+            for name, text in queries.items():
+                engine.register(text, name=name, weight=weights.get(name, 1.0))
+            engine.start()
+            for answer in engine.answers():
+                found.update({answer.query: sum(row.refreshed is True for row in answer.rows)})
+        return found
+
+    even, uneven = looks({}), looks({"b": 8.0})
+    assert uneven["b"] > even["b"] > 0
+    assert uneven["a"] > 0, "it does not starve"
+
+
+def of_user(name: str, user: str) -> str:
+    plain = Asked(name, 10, 10, 1).text
+    pattern = "?e :user ?user ; :mentions ?mentions"
+    return plain.replace(pattern, f"{pattern} FILTER(?user = <{NS}{user}>)")
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
+def test_a_weight_that_is_none_is_refused(tmp_path: Path, weight: float) -> None:
+    World([], {user: [(0, 1)] for user in USERS}).write(tmp_path)
+    with (
+        Engine(catalog(tmp_path), runtime="local") as engine,
+        pytest.raises(UserError, match="cannot weigh"),
+    ):
+        engine.register(MANY[0].text, weight=weight)

@@ -31,6 +31,7 @@ from acquatop.query.contract import Evaluation, Tick
 from acquatop.query.kinds import Resources, open_evaluation
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.open_replicas import Replicas
+from acquatop.refresh.service_pool import ServicePool
 from replica.key_tuples import SEPARATOR, key_text, terms_in
 from replica.rankers import DEFAULT_RANKERS
 from replica.remotes import RemoteError
@@ -173,9 +174,9 @@ class OpenedReplicas(Replicas):
 
     opened: Any = None
 
-    def open(self, bound: BoundQuery, *, load: bool = True) -> Any:
+    def open(self, bound: BoundQuery, *, load: bool = True, pool: ServicePool | None = None) -> Any:
         """Return the maintainer of a top-k query's replica."""
-        self.opened = super().open(bound, load=load)
+        self.opened = super().open(bound, load=load, pool=pool)
         return self.opened
 
 

@@ -103,6 +103,10 @@ def test_a_query_is_known_by_its_name_and_by_a_short_id(stage: Stage) -> None:
     reply = post(stage, "/queries", text)
     assert (kind_of(reply), reply.json()["query"]) == ("name-taken", "top")
     assert kind_of(post(stage, "/queries?name=%0A", QUERY)) == "invalid-request"
+    for weight in ("0", "x", "nan", "1&weight=2"):
+        assert kind_of(post(stage, f"/queries?weight={weight}", QUERY)) == "invalid-request"
+    heavy = stage.client.register(QUERY, name="heavy", weight=2.5)["id"]
+    assert stage.service.query(heavy).registration.weight == 2.5
     assert kind_of(post(stage, "/queries?nom=x", QUERY)) == "invalid-request"
 
 

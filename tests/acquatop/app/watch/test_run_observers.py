@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from acquatop.app.cli import build_parser
-from acquatop.app.cli.queries import read_queries
+from acquatop.app.cli.queries import read_queries, read_weighted
 from acquatop.app.cli.run import opened_sinks
 from acquatop.app.cli.run_observers import LEVELS, Watching
 from acquatop.app.watch import log
@@ -176,3 +176,15 @@ def test_all_queries_write_to_the_same_sinks_which_are_closed_last(
     assert closed[2:] == ["c"]
     with opened_sinks(None) as none:
         assert none == []
+
+
+def test_weights_are_given_by_the_queries_names(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.rspql").write_text(query_text())
+    files = [str(tmp_path / f"{name}.rspql") for name in ("one", "two")]
+    catalog = Catalog({"": "http://example.org/"}, {}, {})
+    weighted = read_weighted(files, ["two=2.5"], catalog)
+    assert [query.weight for query in weighted] == [1.0, 2.5]
+    for given in ("two", "two=x", "two=0", "three=1"):
+        with pytest.raises(UserError):
+            read_weighted(files, [given], catalog)
