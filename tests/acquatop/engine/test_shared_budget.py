@@ -382,3 +382,46 @@ def test_a_weight_that_is_none_is_refused(tmp_path: Path, weight: float) -> None
         pytest.raises(UserError, match="cannot weigh"),
     ):
         engine.register(MANY[0].text, weight=weight)
+
+
+# Requests -----------------------------------------------------------------------------------------
+
+
+def test_ten_queries_are_as_good_as_with_three_times_the_requests_of_their_own(
+    tmp_path: Path,
+) -> None:
+    """A server counts, also strictly: each query alone asks for the same keys again."""
+
+    def reply(asked: Request) -> Reply:
+        ids = unquote(asked.path).rpartition("/")[2].split(",")
+        return Reply.json([{"user": each, "followers": int(each[1:])} for each in ids])
+
+    widths, slides = (40, 20, 60, 80, 30), (20, 20, 20, 40, 40)
+    queries = [
+        Asked(f"q{at}", widths[at % 5], slides[at % 5], 1 + at % 3, 1 + at // 5) for at in range(10)
+    ]
+    events = World.drawn(Random(7)).events
+    world = World(events, {user: [(0, int(user[1:]))] for user in USERS})
+    world.write(tmp_path)
+    with serving(reply) as server:
+        made = catalog(
+            tmp_path,
+            items=len(USERS),
+            remote=f'remote = "rest"\nendpoint = "{server.url}/{{keys}}"',
+            refresh=f'strict = true\nledger = "{tmp_path}/spent"',
+        )
+        together = answers(made, queries)
+        shared = len(server.asked)
+        server.asked.clear()
+        alone: dict[str, list[Answer]] = {}
+        for query in queries:
+            (tmp_path / "spent").unlink()
+            alone |= answers(made, [query])
+    assert len(server.asked) >= 3 * shared > 0
+    for query in queries:
+        told = [
+            [(each.status, scores(each)) for each in by[query.name]] for by in (together, alone)
+        ]
+        assert told[0] == told[1]
+        right = [world.best(query, answer, lambda _: 0) for answer in together[query.name]]
+        assert [found for _, found in told[0]] == right
