@@ -32,14 +32,18 @@ class Gathering:
 
 
 def without_gathered(query: ast.Query, ranking: Ranking) -> Gathering | None:
-    """Return a query whose groups lack what only an answer shows; None if there is nothing."""
+    """Return a query whose groups lack what only an answer shows; None if there is nothing.
+
+    A first key that is ordered as a term is one of these: no other decides the places of groups.
+    """
     subs = [node for node in ast.walk(query.where or query) if isinstance(node, ast.SubSelect)]
     if len(subs) != 1 or ranking.expression is None:
         return None
     (sub,) = subs
     assert isinstance(sub.query.form, ast.Select)
     beside = [each for each in _nodes_beside(query, sub) if not isinstance(each, ast.SubSelect)]
-    needed = {name for node in (ranking.expression, *beside) for name in used_in(node)}
+    scored = () if ranking.only_place else (ranking.expression,)
+    needed = {name for node in (*scored, *beside) for name in used_in(node)}
     items = sub.query.form.projection
     gathered = tuple(
         each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from rspql import ast
@@ -51,21 +52,18 @@ def plan_incremental(
     mistakes: list[Diagnostic] = []
     plans: list[TopKPlan] = []
     refusals: list[NotIncremental] = []
-    gathering = None if at_close else without_gathered(query, ranking)
-    ways = [(query, ()), *([] if gathering is None else [(gathering.query, gathering.all)])]
-    for asked, gathered in ways:
-        for each in (ranking,) if at_close else (ranking, by_term(asked, ranking)):
-            own: list[Diagnostic] = []
-            try:
-                plan = _ranked(asked, sources, each, windowed, functions, own, at_close)
-                made = with_gathered(plan, query, gathered, functions)
-            except NotIncremental as refusal:
-                refusals.append(refusal)
-                continue
-            if each is ranking and not plans:
-                mistakes = own
-            if not own or not plans:
-                plans.append(made)
+    for asked, gathered, each in _ways(query, ranking, at_close):
+        own: list[Diagnostic] = []
+        try:
+            plan = _ranked(asked, sources, each, windowed, functions, own, at_close)
+            made = with_gathered(plan, query, gathered, functions)
+        except NotIncremental as refusal:
+            refusals.append(refusal)
+            continue
+        if each is ranking and not plans:
+            mistakes = own
+        if not own or not plans:
+            plans.append(made)
     if at_close is None and not groups_the_join(query):
         try:
             plans.append(_on_terms(query, sources, ranking, windowed, functions))
@@ -76,6 +74,26 @@ def plan_incremental(
     found += mistakes
     first, *others = plans
     return replace(first, otherwise=tuple(others))
+
+
+def _ways(
+    query: ast.Query, ranking: Ranking, at_close: AtClose | None
+) -> Iterator[tuple[ast.Query, tuple[ast.Assignment, ...], Ranking]]:
+    """Yield the queries to plan, what is gathered beside each, and the ranking to take."""
+    yield query, (), ranking
+    if at_close:
+        return
+    term = by_term(query, ranking)
+    yield query, (), term
+    tried: list[tuple[ast.Assignment, ...]] = []
+    for each in (ranking, term):
+        gathering = without_gathered(query, each)
+        if gathering is None or gathering.all in tried:
+            continue
+        tried.append(gathering.all)
+        if each is ranking:
+            yield gathering.query, gathering.all, ranking
+        yield gathering.query, gathering.all, by_term(gathering.query, ranking)
 
 
 def _on_terms(
