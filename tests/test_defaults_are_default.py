@@ -201,6 +201,7 @@ def of_refresh() -> dict[str, Row]:
         "n": ("10", refresh.n, 10),
         "refill": ('`false`, with `n = "auto"` `true`', refresh.refill, False),
         "requests": ("as many as `items`", refresh.budget.requests, ITEMS),
+        "target": ("spend all", refresh.target, None),
         "deadline": ("`1s`", refresh.budget.seconds, 1.0),
         "bank": ("nothing", bank, (0, 0)),
         "strict": ("`false`", refresh.ledger, None),

@@ -13,6 +13,7 @@ from rdflib.term import Identifier
 
 from acquatop.answer.estimate import Estimate
 from acquatop.answer.why import Evidence, Why, explain
+from acquatop.catalog.quality_target import QualityTarget
 from acquatop.instants import instant_text
 from replica.budget import Budget, Spending
 
@@ -118,12 +119,21 @@ class Answer:
     windows: tuple[Shown, ...] = ()
     bound: float | None = None
     expected: Estimate | None = None
+    target: QualityTarget | None = None
+    """Quality that its budget is spent for, if the catalog sets one."""
     counts_elements: bool = False
     """True if windows count elements: then several windows may close at one time."""
     evidence: Evidence | None = field(
         default=None, compare=False, repr=False, metadata={"is_stored": False}
     )
     """Memory of how the answer was made, which :meth:`why` reads; only that of the last is kept."""
+
+    @property
+    def reaches_target(self) -> bool | None:
+        """True if the expected quality reaches the target; None if either is missing."""
+        if self.target is None or self.expected is None:
+            return None
+        return bool(getattr(self.expected, self.target.metric) >= self.target.least)
 
     def why(self, key: str | Identifier) -> Why:
         """Return why a key is in the answer, or is not, and what one more request would buy.
@@ -216,6 +226,12 @@ class Answer:
         ]
         return {"windows": windows} if windows else {}
 
+    def _target_json(self) -> dict[str, Any]:
+        target = self.target
+        if target is None:
+            return {}
+        return {"target": {target.metric: target.least, "reached": self.reaches_target}}
+
     def to_json(self) -> dict[str, Any]:
         """Return the whole answer as JSON; terms are written as in SPARQL Results JSON."""
         document = self.canonical()
@@ -244,6 +260,7 @@ class Answer:
                     "ndcg": round(self.expected.ndcg, 4),
                 }
             ),
+            **self._target_json(),
             "failure": self.failure,
             "events": self.counts.events,
             "late": self.counts.late,

@@ -12,6 +12,7 @@ from acquatop.answer.certificate import Certificate
 from acquatop.answer.estimate import Estimate
 from acquatop.answer.relation_to_stream import RelationToStream
 from acquatop.answer.why import Evidence
+from acquatop.catalog.quality_target import QualityTarget
 from replica.budget import NOTHING, Budget, Spending
 from replica.clocks import Clock
 
@@ -34,6 +35,7 @@ class RemoteUse:
     spending: Spending = field(default_factory=Spending)
     budget: Budget = NOTHING
     failure: str | None = None
+    target: QualityTarget | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class Assembly:
             bound=certificate.bound,
             expected=expected,
             evidence=evidence,
+            target=use.target,
         )
         return self._output(answer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,11 @@ class Estimate:
 
 CERTAIN = Estimate(1.0, 1.0)
 """Estimate of an answer that cannot be wrong."""
+
+
+def worst(several: Sequence[Estimate]) -> Estimate:
+    """Return the least precision and nDCG of some estimates."""
+    return Estimate(min(each.precision for each in several), min(each.ndcg for each in several))
 
 
 def estimate(merits: FloatArray, reported: int, k: int, offset: int = 0) -> Estimate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from acquatop.catalog.quality_target import ITEMS, QualityTarget, read_target
 from acquatop.catalog.remotes import (
     KINDS,
     FeedSource,
@@ -40,7 +41,8 @@ class Refresh:
 
     With ``refill`` the windows' content is kept, too, and N is only the initial value; with
     ``chooses_n``, the initial value is chosen as well. ``bank`` is the unspent budget that may be
-    saved up. With a ``ledger``, spending outlives the process.
+    saved up. With a ``ledger``, spending outlives the process. With a ``target``, no more of the
+    budget is spent than brings the expected quality there.
     """
 
     policy: str
@@ -50,6 +52,7 @@ class Refresh:
     bank: Budget = NOTHING
     ledger: str | None = None
     chooses_n: bool = False
+    target: QualityTarget | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,16 @@ def _limits(section: Section) -> tuple[Limit, ...]:
 
 def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
     section.allow(
-        "policy", "n", "refill", "items", "requests", "deadline", "bank", "strict", "ledger"
+        "policy",
+        "n",
+        "refill",
+        "items",
+        "requests",
+        "deadline",
+        "bank",
+        "strict",
+        "ledger",
+        "target",
     )
     bank = section.section("bank")
     bank.allow("items", "requests")
@@ -134,7 +146,12 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
         section.problem(
             f'n = "{AUTO}" is found from what has to be refilled: leave "refill" out', "refill"
         )
-    items = section.whole("items", least=0)
+    target = read_target(section)
+    items = (
+        section.whole("items", least=0)
+        if target is None
+        else section.whole("items", default=ITEMS, least=0)
+    )
     return Refresh(
         policy=section.choice("policy", policies(rankers), default=DEFAULT_POLICY),
         n=10 if chooses_n else section.whole("n", default=10, least=0),
@@ -149,4 +166,5 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
         ),
         ledger=section.place("ledger", default=LEDGER) if strict else None,
         chooses_n=chooses_n,
+        target=target,
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from acquatop.answer.answer import Answer, Counts
 from acquatop.answer.assembly import ClosedWindow
+from acquatop.answer.estimate import Estimate, worst
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
@@ -248,10 +249,15 @@ class TopKEvaluation:
             ClosedWindow(window, opens_ms, closes_ms, tick.due_at),
             self._take_counts(refreshed),
         )
+        expected: list[Estimate] = []
         for member in list(self.members.values()):
             if member.has_begun(window) and member.bound.name in self.members:
                 counted = counts.with_unscored(member.operator.unscored(window))
-                yield member.answer(closed, counted, refreshed)
+                answer = member.answer(closed, counted, refreshed)
+                expected += [] if answer.expected is None else [answer.expected]
+                yield answer
+        if expected:
+            self._remote.refresh.note_quality(worst(expected))
         self._open_from(window + 1)
 
     @property

@@ -163,6 +163,7 @@ class Member(Generic[OperatorT]):
             refreshed.spending,
             self._facts.budget,
             refreshed.failure,
+            None if self.bound.service is None else self.bound.service.refresh.target,
         )
         return self._assembly.answer(
             closed,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from acquatop.answer.estimate import Estimate
 from acquatop.catalog.graphs import StaticGraph
 from acquatop.ingest.panes import Pane
 from acquatop.refresh.joined_view import JoinedView
@@ -59,6 +60,9 @@ class ConstantRefresh:
     def touch(self, keys: Iterable[str]) -> None:
         """Keep the results of tuples that open windows need."""
         self._view.touch_needs(keys)
+
+    def note_quality(self, expected: Estimate) -> None:
+        """Do nothing: nothing is asked for."""
 
     def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
         """Return what has changed, which is nothing but after a restart with other files."""

@@ -7,6 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from acquatop.answer.estimate import Estimate
 from acquatop.catalog.services import Service
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.refresh.order import Appraised, RefreshOrder
@@ -94,6 +95,10 @@ class ReplicaFlow(Generic[StoreT]):
             allowance=self.maintainer.allowance(self._order.slide_at(window, now)).part(share),
         )
 
+    def note_quality(self, expected: Estimate) -> None:
+        """Note the quality that an answer is expected to have after the refresh."""
+        self._order.note_quality(expected)
+
     def snapshot(self) -> dict[str, bytes]:
         """Return the replica with its history, and the order's random state."""
         return {"maintainer": self.maintainer.snapshot(), "order": self._order.snapshot()}
@@ -147,4 +152,5 @@ def order_of(
         slide_ms=slide_ms,
         ask_absent_after=service.ask_absent_after,
         random=random,
+        target=service.refresh.target,
     )

@@ -9,6 +9,7 @@ from itertools import groupby
 
 import numpy as np
 
+from acquatop.answer.estimate import Estimate
 from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.services import Service
 from acquatop.ingest.panes import Pane
@@ -234,6 +235,11 @@ class JoinRefresh:
             tuple(fetched),
             told.first,
         )
+
+    def note_quality(self, expected: Estimate) -> None:
+        """Note the quality that the worst answer is expected to have after the refresh."""
+        for flow in self._flows:
+            flow.note_quality(expected)
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the replicas with their histories, the orders' state, and the view's."""

@@ -8,8 +8,11 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkabl
 
 import numpy as np
 
+from acquatop.answer.estimate import Estimate
+from acquatop.catalog.quality_target import QualityTarget
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.refresh.changed_scores import ChangedMerits
+from acquatop.refresh.enough_items import EnoughItems, MeritsNow
 from acquatop.refresh.proposers import Proposed
 from acquatop.topk.contract import FloatArray, IntArray
 from acquatop.topk.snapshot import (
@@ -64,8 +67,9 @@ class RefreshOrder(Generic[StoreT]):
 
     Unknown keys come first. Keys with values follow in the order of the ranker, which sees them as
     arrays. Keys that the remote did not have come last, and only ``ask_absent_after`` seconds after
-    they were asked for. Without a ``slide_ms``, as of windows that count elements, the time between
-    evaluations is the mean of those so far.
+    they were asked for. With a ``target``, no more of the ranker's are asked for than bring the
+    expected quality there, and of the last kind at most one more. Without a ``slide_ms``, as of
+    windows that count elements, the time between evaluations is the mean of those so far.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class RefreshOrder(Generic[StoreT]):
         slide_ms: int | None,
         ask_absent_after: float = 0.0,
         random: np.random.Generator,
+        target: QualityTarget | None = None,
     ) -> None:
         self._store = store
         self._ranker = ranker
@@ -85,6 +90,7 @@ class RefreshOrder(Generic[StoreT]):
         """First window and its time, if a slide has to be measured."""
         self._ask_absent_after = ask_absent_after
         self._random = random
+        self._enough = None if target is None else EnoughItems(target)
 
     def __call__(
         self,
@@ -125,9 +131,15 @@ class RefreshOrder(Generic[StoreT]):
             allowance=allowance.without(len(unknown)),
         )
         order, worths = appraised(self._ranker, candidates)
+        if self._enough is not None:
+            now_known = self._merits_of(rows, proposed, kept, scoring)
+            order = order[: self._enough.of(candidates, order, now_known)]
+            worths = None if worths is None else worths[: len(order)]
         chosen = [proposed.keys[at] for at in kept[order].tolist()]
         gone = [*absent, *(proposed.keys[at] for at in np.flatnonzero(is_absent).tolist())]
         due = self._due(gone, now)
+        if self._enough is not None:
+            due = due[: 1 + len(order)]
         if allowance.keeps:
             due = due[: max(0, allowance.now - len(unknown) - len(candidates))]
         worth = np.concatenate(
@@ -138,6 +150,24 @@ class RefreshOrder(Generic[StoreT]):
             ]
         )
         return _each_once([*unknown, *chosen, *due], worth)
+
+    def _merits_of(
+        self,
+        rows: IntArray,
+        proposed: Proposed,
+        kept: IntArray,
+        scoring: ReplicaScoring | None,
+    ) -> MeritsNow | None:
+        """Return a function that returns merits with the replica's present values, if known."""
+        if scoring is None or len(proposed.parts) != len(scoring.stream_variables):
+            return None
+        parts = tuple(part[kept] for part in proposed.parts)
+        return lambda: scoring.merits_at(rows, parts)
+
+    def note_quality(self, expected: Estimate) -> None:
+        """Note the quality that an answer is expected to have after the refresh."""
+        if self._enough is not None:
+            self._enough.note(expected)
 
     def slide_at(self, window: int, now: float) -> float:
         """Return the seconds between evaluations, as far as they are known."""
@@ -186,6 +216,8 @@ class RefreshOrder(Generic[StoreT]):
         settings: dict[str, Any] = {"random": random_settings(self._random)}
         if self._first is not None:
             settings["first"] = list(self._first)
+        if self._enough is not None:
+            settings["enough"] = self._enough.settings()
         parts = {"state": pack(_KIND, _VERSION, State(settings, {}))}
         if isinstance(self._ranker, Remembering):
             parts["ranker"] = self._ranker.snapshot()
@@ -200,6 +232,8 @@ class RefreshOrder(Generic[StoreT]):
             if "first" in settings:
                 window, now = settings["first"]
                 self._first = window, now
+            if self._enough is not None:
+                self._enough.set(settings.get("enough", []))
             # A ranker that had nothing to remember before wrote no part.
             if isinstance(self._ranker, Remembering) and "ranker" in parts:
                 self._ranker.resume(parts["ranker"])

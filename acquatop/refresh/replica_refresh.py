@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from acquatop.answer.estimate import Estimate
 from acquatop.catalog.services import Service
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import ReplicaScoring
@@ -90,6 +91,9 @@ class WindowRefresh(Protocol):
     def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
         """Refresh the keys that the window needs most, within the budget."""
 
+    def note_quality(self, expected: Estimate) -> None:
+        """Note the quality that the worst answer is expected to have after the refresh."""
+
     def snapshot(self) -> dict[str, bytes]:
         """Return the parts of the state."""
 
@@ -115,6 +119,9 @@ class NoRefresh:
     def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
         """Refresh nothing."""
         return NOTHING_REFRESHED
+
+    def note_quality(self, expected: Estimate) -> None:
+        """Do nothing."""
 
     def snapshot(self) -> dict[str, bytes]:
         """Return no parts."""
@@ -188,6 +195,10 @@ class ReplicaRefresh:
             self.offer(window, needs)
         self._has_offered = False
         return self._pool.fetch(self._flow.maintainer, self._clock() + longest_wait)
+
+    def note_quality(self, expected: Estimate) -> None:
+        """Note the quality that the worst answer is expected to have after the refresh."""
+        self._flow.note_quality(expected)
 
     def _bid(self, window: int, needs: RankingNeeds, share: float) -> Bid[str]:
         wanted = needs.wanted

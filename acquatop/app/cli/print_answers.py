@@ -204,6 +204,8 @@ def _summary(answer: Answer) -> Text:
             f" · expected precision {answer.expected.precision:.2f}, nDCG "
             f"{answer.expected.ndcg:.2f}"
         )
+    if answer.target is not None and answer.reaches_target is False:
+        line.append(f" · below the target {answer.target.least:g}", "yellow")
     asked = (
         f" · asked for {spent.items} of {allowed.items} items in {spent.requests} of "
         f"{allowed.requests} requests"

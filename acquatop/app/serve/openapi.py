@@ -474,7 +474,7 @@ def _schemas() -> Document:
             "query form window results status reason refreshed spent allowed expected failure "
             "events late bad unscored "
             "ambiguous skipped rejected latency_ms emitted",
-            "windows boolean triples bound",
+            "windows boolean triples bound target",
             query=text,
             form={"enum": ["select", "ask", "construct", "describe"]},
             window=_object("index opens closes", index=whole, opens=text, closes=text),
@@ -490,6 +490,7 @@ def _schemas() -> Document:
                     {"type": "null"},
                 ]
             },
+            target=_object("reached", "precision ndcg", precision=number, ndcg=number),
             failure=_or_null("string"),
             bad=counts,
             rejected=counts,

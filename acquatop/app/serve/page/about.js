@@ -43,7 +43,8 @@ function expected(answer) {
   if (!answer.expected || answer.status === "exact") return "";
   const rows = answer.results.length;
   const right = Math.round(answer.expected.precision * rows * 10) / 10;
-  return `From how the remote has been seen to change, ${percent(answer.expected.precision)} of it can be expected to be right by now: about ${right} of ${many(rows, "row")}.`;
+  const missed = answer.target?.reached === false ? " That is below the target: the budget, or this answer's share of it, did not suffice." : "";
+  return `From how the remote has been seen to change, ${percent(answer.expected.precision)} of it can be expected to be right by now: about ${right} of ${many(rows, "row")}.${missed}`;
 }
 
 function spent({ allowed, spent }) {
