@@ -36,12 +36,15 @@ class StreamAlignment:
 
     An idle stream holds up no other. For queries that join it, its time is that of the slowest
     stream that is not idle, if that is later than its own. A stream that lags and is not idle holds
-    up the queries. The streams ahead of it then wait (:meth:`must_wait`), so that the data that
-    waits for it stays bounded. Never do all streams wait, as the slowest never does. O(streams).
+    up the queries. A stream that the queries have still to join tells them its time itself: only it
+    knows what they have missed. The streams ahead of it then wait (:meth:`must_wait`), so that the
+    data that waits for it stays bounded. Never do all streams wait, as the slowest never does.
+    O(streams).
     """
 
     def __init__(self) -> None:
         self._streams: dict[str, AlignedStream] = {}
+        self._joined: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -50,13 +53,20 @@ class StreamAlignment:
         return iter(self._streams)
 
     def attach(self, stream: AlignedStream) -> None:
-        """Add a stream."""
+        """Add a stream, which the queries are about to join."""
         self._streams = {**self._streams, stream.iri: stream}
+
+    def join(self, stream: AlignedStream) -> None:
+        """Note that the queries have joined a stream; add it if it is new."""
+        if self._streams.get(stream.iri) is not stream:
+            self.attach(stream)
+        self._joined.add(stream.iri)
 
     def detach(self, stream: AlignedStream) -> None:
         """Remove a stream."""
         if self._streams.get(stream.iri) is stream:
             self._streams = {iri: each for iri, each in self._streams.items() if iri != stream.iri}
+            self._joined.discard(stream.iri)
 
     def steps(self, mine: AlignedStream) -> Iterator[tuple[AlignedStream, int]]:
         """Yield the streams with a new time after a change of one's watermark, and their times."""
@@ -67,7 +77,7 @@ class StreamAlignment:
             return
         slowest = self._slowest()
         for each in streams:
-            if each is mine or each.is_idle:
+            if each is mine or (each.is_idle and each.iri in self._joined):
                 times = [each.watermark_ms, slowest if each.is_idle else None]
                 known = [time for time in times if time is not None]
                 if known:

@@ -83,7 +83,7 @@ class StreamSlots:
     def attach_resumed(self, slot: EvaluationSlot) -> None:
         """Add a slot with queries that have joined already."""
         slot.has_begun = True
-        slot.streams.attach(self._stream)
+        slot.streams.join(self._stream)
         if slot not in self._slots:
             self._slots.append(slot)
 

@@ -923,6 +923,21 @@ def test_a_stream_far_ahead_goes_on_when_nobody_waits_for_the_other(
     thread.join()
 
 
+@pytest.mark.parametrize("text", [PAIRS, SUMMED])
+def test_an_idle_stream_is_not_answered_before_it_is_joined(folder: Path, text: str) -> None:
+    """Nobody but its own thread knows what a query has missed of it."""
+    desk = Desk(catalog(folder, b='idle = "5s"', start=""))
+    desk.feed("b", 15_000, 41_000)
+    desk.feed("a", 1_000)
+    desk.now += 6
+    assert desk.operators["b"].is_idle
+    desk.register(text)
+    assert desk.feed("a", 12_000, 15_000, 25_000) == []
+    desk.wait(0, "b")
+    desk.feed("a", 55_000, 65_000)
+    assert [(each.opens_ms, each.closes_ms) for each in desk.answers] == [(50_000, 60_000)]
+
+
 def test_a_stream_that_waits_is_not_idle(folder: Path) -> None:
     desk = Desk(catalog(folder, a='idle = "5s"'))
     desk.register(PAIRS)
