@@ -61,10 +61,13 @@ class WindowSide:
     # Windows out ----------------------------------------------------------------------------------
 
     def close(self, window: int) -> None:
-        """Show a window that has closed, and release what only earlier ones hold."""
-        self._content.complete(window)
+        """Show a window that has closed, and release what only earlier ones hold.
+
+        That includes records from before the first window, which nobody counts.
+        """
         self._ranking.close_before(window)
         self._content.open_from(window)
+        self._content.complete(window)
         self._ranking.settle(window)
         self._shown = None
 

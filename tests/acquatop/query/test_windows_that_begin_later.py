@@ -35,15 +35,18 @@ SELECT ?s (?p + ?q AS ?score)
 FROM NAMED WINDOW :w ON :a [RANGE 10ms STEP 5ms] FROM NAMED WINDOW :x ON :b [RANGE 10ms STEP 5ms]
 WHERE { WINDOW :w { ?s :a ?p } WINDOW :x { ?s :b ?q } } ORDER BY DESC(?score) LIMIT 3"""
 
+SUMS = TEXT.replace("?s :a ?p", "SELECT ?s (SUM(?n) AS ?p) { ?s :a ?n } GROUP BY ?s")
+
 
 def bound(road: str) -> Bound:
-    """Return the query on one of its two roads."""
+    """Return the query on one of its roads."""
     catalog = Catalog.parse(CATALOG, file=Path("catalog.toml"), variables={})
-    joined = bind_query(TEXT, catalog, name="q")
+    text = SUMS if road == "sums" else TEXT
+    joined = bind_query(text, catalog, name="q")
     assert isinstance(joined, BoundQuery)
-    if road == "joined":
+    if road != "whole":
         return joined
-    return bind_windowed(joined.plan.windowed, catalog, text=TEXT, name="q")
+    return bind_windowed(joined.plan.windowed, catalog, text=text, name="q")
 
 
 class Played:
@@ -62,9 +65,10 @@ class Played:
         self._evaluation = open_evaluation(self._bound, "key", resources, load=False, shared=False)
         self._evaluation.join(self._bound, after_ms or {})
 
-    def add(self, stream: str, *times: int) -> None:
-        """Hand in a record of one and the same subject for each time."""
-        lines = [json.dumps({"t": time, "s": "s", "p": 1}).encode() for time in times]
+    def add(self, stream: str, *times: int, are_same: bool = True) -> None:
+        """Hand in a record of one subject for each time: they say the same, or their times."""
+        values = [(time, 1 if are_same else time) for time in times]
+        lines = [json.dumps({"t": time, "s": "s", "p": value}).encode() for time, value in values]
         batch = pa.record_batch([pa.array(lines, pa.binary())], ["value"])
         mapping = next(each.mapping for each in self._bound.streams if each.iri == stream)
         parts = list(Job(mapping, self._evaluation.reducers(stream))([batch]))
@@ -79,7 +83,7 @@ class Played:
         ]
 
 
-each_road = pytest.mark.parametrize("road", ["joined", "whole"])
+each_road = pytest.mark.parametrize("road", ["joined", "sums", "whole"])
 
 
 @each_road
@@ -96,6 +100,20 @@ def test_a_query_that_joins_later_begins_where_it_has_seen_all_streams(
         (30, 40, Status.EXACT),
     ]
     assert [len(each.rows) for each in answers] == [1, 1]
+
+
+@each_road
+def test_records_from_before_the_first_window_are_left_out(road: str, tmp_path: Path) -> None:
+    played = Played(road, tmp_path, {A: 23, B: 23})
+    played.add(A, 3, 17, 24, 26, are_same=False)
+    played.add(B, 27, 13, 4, 31, are_same=False)
+    answers = [*played.advance(A, 40), *played.advance(B, 40)]
+    assert [(each.opens_ms, each.closes_ms, each.status) for each in answers] == [
+        (25, 35, Status.EXACT),
+        (30, 40, Status.EXACT),
+    ]
+    scores = [[str(row.bindings["score"]) for row in each.rows] for each in answers]
+    assert scores == [["57", "53"], []]
 
 
 @each_road
