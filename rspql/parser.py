@@ -9,7 +9,7 @@ from lark import Token, Tree
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
 from rspql import ast
-from rspql.builder import AstBuilder
+from rspql.builder.queries import AstBuilder
 from rspql.diagnostics import Diagnostic, QueryError, in_source_order
 from rspql.grammar import grammar
 from rspql.limits import BRACKETS, LENGTH
