@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from acquatop.answer.answer import Answer, Counts, Row, Shown
@@ -26,6 +27,7 @@ from acquatop.topk.contract import Rows
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Refreshed
+from rspql.plan import TopKPlan
 
 _SHOWN = 1 << 16
 """Number of solutions whose bindings are remembered."""
@@ -109,7 +111,10 @@ class Member(Generic[OperatorT]):
         self._shown = shown if shown is not None and is_fixed else Forgetful()
         self._exactness = Exactness(bound.plan.score, self._facts.values)
         score = bound.plan.score
-        self._evidence = EvidenceLog(bound.plan, self._plain_score)
+        # Evidence is kept with answers, which may outlive their query: it holds no member.
+        self._evidence = EvidenceLog(
+            bound.plan, partial(_plain_score, bound.plan, self._rendering.score_of)
+        )
         self._score_variable = (
             bound.plan.windowed.score_variable if score.only_place else score.variable
         )
@@ -176,12 +181,6 @@ class Member(Generic[OperatorT]):
                 window, top, finished.offset, self.operator, self._facts, fetched
             ),
         )
-
-    def _plain_score(self, merit: float) -> float | None:
-        """Return the score of a merit; None if scores are no numbers, but places in an order."""
-        score = self.bound.plan.score
-        is_term = score.only_place or (score.orders_terms and math.isinf(merit))
-        return None if is_term else self._rendering.score_of(merit)
 
     def _shown_as(self, certificate: Certificate) -> Certificate:
         """Return a certificate with a score as its bound, in place of a merit."""
@@ -275,3 +274,9 @@ class Member(Generic[OperatorT]):
         self.since = int(parts["since"]) if parts["since"] else None
         self._assembly.resume(parts["output"])
         self.operator.resume(parts.get("operator", b""))
+
+
+def _plain_score(plan: TopKPlan, score_of: Callable[[float], float], merit: float) -> float | None:
+    """Return the score of a merit; None if scores are no numbers, but places in an order."""
+    is_term = plan.score.only_place or (plan.score.orders_terms and math.isinf(merit))
+    return None if is_term else score_of(merit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from pyoxigraph import Literal
@@ -115,7 +116,15 @@ class SparqlEvaluation:
             self._services = ServiceRefresh([*joins], self._evaluator.keys, clock)
         remotes: Sequence[RemotePart | StreamPast] = (*plan.remotes, *plan.before)
         self._evidence = WholeEvidenceLog(
-            WholeQuery(plan.query, windows, remotes, functions, open_engine, self._score)
+            WholeQuery(
+                plan.query,
+                windows,
+                remotes,
+                functions,
+                open_engine,
+                # Answers keep it, and may outlive the evaluation.
+                partial(_score, bound.plan.score_variable or ""),
+            )
         )
         self._assembly = Assembly(
             bound.name,
@@ -361,7 +370,7 @@ class SparqlEvaluation:
         return Row(
             rank=rank,
             bindings={name: rdflib_of(term) for name, term in solution.items()},
-            score=self._score(solution),
+            score=_score(self._bound.plan.score_variable or "", solution),
             refreshed=refreshed,
             age_seconds=age_seconds,
         )
@@ -387,12 +396,13 @@ class SparqlEvaluation:
             key in refresh.fetched[join] for join, key in keys
         ), age_seconds if math.isfinite(age_seconds) else None
 
-    def _score(self, solution: Mapping[str, Term]) -> float | None:
-        term = solution.get(self._bound.plan.score_variable or "")
-        try:
-            return float(term.value) if isinstance(term, Literal) else None
-        except ValueError:
-            return None
+
+def _score(variable: str, solution: Mapping[str, Term]) -> float | None:
+    term = solution.get(variable)
+    try:
+        return float(term.value) if isinstance(term, Literal) else None
+    except ValueError:
+        return None
 
 
 def _graph(store: QuadStore, bound: BoundWindowed, number: int) -> WindowGraph:
