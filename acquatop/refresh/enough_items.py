@@ -22,7 +22,7 @@ _AUDITS_EVERY, _AUDIT, _AUDIT_RESULTS = 12, 4, 2
 """Evaluations from one audit to the next, and its items: as multiples of what is enough, and of the
 results."""
 
-_PRIOR, _MEMORY, _RATIOS = 0.1, 0.95, (0.5, 4.0)
+_PRIOR, _MEMORY, _RATIOS = 0.1, 0.95, (1.0, 4.0)
 """Errors assumed to have been foreseen and found, what is left of an error's weight after an audit,
 and bounds of the ratio."""
 

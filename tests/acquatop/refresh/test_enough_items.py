@@ -135,8 +135,8 @@ def parsed(refresh: str) -> Service:
 
 @THOROUGH
 @pytest.mark.parametrize("kind", ["redrawn", "walks", "tails", "list"])
-def test_a_target_is_held_with_no_more_than_a_fixed_budget_needs(kind: str, tmp_path: Path) -> None:
-    """Twelve items hold it for every kind: fewer do for most."""
+def test_a_target_is_held_with_a_part_of_what_is_allowed(kind: str, tmp_path: Path) -> None:
+    """Far fewer items do than the 40 that are allowed."""
     values = {"changes": 20.0} if kind == "redrawn" else {}
     data = Generated(kind, values, {}, users=150, windows=80)
     trace = open_recorded(*data.write(1, tmp_path / "data"))
@@ -152,4 +152,4 @@ def test_a_target_is_held_with_no_more_than_a_fixed_budget_needs(kind: str, tmp_
     realised = float(np.mean([each.precision for each in settled]))
     items = float(np.mean([each.fetches for each in settled]))
     assert realised >= TARGET.least - 0.04, (realised, items)
-    assert items < 12, (realised, items)
+    assert items < 15, (realised, items)
