@@ -1,4 +1,4 @@
-"""What all builders share: the source, the problems found, and fresh blank nodes."""
+"""Base of the builders: the source, the problems found, and fresh blank nodes."""
 
 from __future__ import annotations
 
