@@ -148,7 +148,7 @@ def test_answers_leave_focus_selection_scrolling_and_open_parts_as_they_are(
     expect(page.locator(".window")).to_contain_text("00:03")
     assert page.evaluate(f"([old]) => old === {ACTIVE} && old.isConnected", before)
     assert page.evaluate(look)[1:] == before.json_value()[1:]
-    assert before.json_value()[1:] == [300, "user-39", [True, False, True]]
+    assert before.json_value()[1:] == [300, "user-39", [True, False, False, True]]
     watched.close()
 
 
