@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 
@@ -12,6 +14,7 @@ from replica.http.messages import shown
 from replica.http.reply import Reply
 from replica.key_tuples import key_text, terms_in
 from replica.remotes import MayAsk, RemoteError, always
+from replica.remotes.records import NOT_ASKED_FOR
 from replica.remotes.sparql_results import Binding, NotResultsError, read_rows
 from replica.store import Solution
 from replica.terms import can_be_asked, from_json
@@ -53,7 +56,7 @@ class SparqlRemote:
     is a POST, or a GET if its address is short enough and
     ``method`` says so. It carries at most ``block_size`` keys and is sent by ``client``.
 
-    Keys that are not a single IRI or literal are never sent. Rows are dropped if their key is
+    Keys that are not a single IRI or literal are never sent. Rows are ``rejected`` if their key is
     missing, is a blank node, or was not asked for, or if they have a term that is invalid or too
     long. Other blank nodes become IRIs (:func:`replica.terms.blank_iri`). A reply may have
     ``most_per_key`` rows for each key asked for, and a thousand more, or it is refused. ``name``
@@ -76,6 +79,8 @@ class SparqlRemote:
         name: str | None = None,
     ) -> None:
         self.endpoint = endpoint
+        self.rejected: Counter[str] = Counter()
+        self._lock = threading.Lock()
         self._most_per_key = most_per_key if key is not None else None
         self.block_size = block_size
         self._name = name or f"the SPARQL endpoint {shown(endpoint)}"
@@ -212,26 +217,40 @@ class SparqlRemote:
         self, reply: Reply, asked: Container[str] | None, most: int
     ) -> Iterator[Solution | None]:
         question = f"{self.endpoint} {self._prologue}{self._pattern}"
+        faults: Counter[str] = Counter()
         for count, row in enumerate(read_rows(reply, self._wanted)):
             if count == most:
                 raise RemoteError(
                     f"{self._name} failed: it sent more than {most} rows", too_large=True
                 )
-            solution = _solution(row, self._keys, question)
-            if asked is None or (
-                solution is not None and self._key is not None and solution[self._key] in asked
-            ):
-                yield solution
+            found = self._solution(row, asked, question)
+            if not isinstance(found, str):
+                yield found
+                continue
+            faults[found] += 1
+            if asked is None:
+                yield None
+        with self._lock:
+            self.rejected.update(faults)
+
+    def _solution(
+        self, row: dict[str, Binding], asked: Container[str] | None, question: str
+    ) -> Solution | str:
+        """Return the solution of a row, or what is wrong with it."""
+        solution = _solution(row, self._keys, question)
+        if asked is None or isinstance(solution, str) or self._key is None:
+            return solution
+        return solution if solution[self._key] in asked else NOT_ASKED_FOR
 
 
-def _solution(row: dict[str, Binding], keys: Sequence[str], question: str) -> Solution | None:
+def _solution(row: dict[str, Binding], keys: Sequence[str], question: str) -> Solution | str:
     owners = [term for name in keys if (term := from_json(row.get(name, {}))) is not None]
     if len(owners) < len(keys):
-        return None
+        return "no usable key"
     owner = key_text(owners)
     # Labels belong to the question: other questions have other labels, or the same for other nodes.
     terms = {name: from_json(binding, f"{question} {owner}") for name, binding in row.items()}
     if any(term is None for term in terms.values()):
-        return None
+        return "a term that is invalid or too long"
     found = {name: term for name, term in terms.items() if term is not None}
     return found if len(keys) < 2 else {**found, key_text(keys): owner}

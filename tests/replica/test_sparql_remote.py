@@ -134,7 +134,9 @@ def test_a_key_that_is_a_blank_node_is_left_out_as_nothing_can_refer_to_it(
     server: OxigraphServer,
 ) -> None:
     server.update("INSERT DATA { [] <urn:followers> 7 }")
-    assert not any(remote(server.query_url).load(timeout=10))
+    loading = remote(server.query_url)
+    assert not any(loading.load(timeout=10))
+    assert loading.rejected["no usable key"]
 
 
 def test_other_blank_nodes_are_kept_and_belong_to_their_key(server: OxigraphServer) -> None:
@@ -312,7 +314,7 @@ def row(user: str, number: int = 1, **more: Any) -> dict[str, Any]:
     return {"user": {"type": "uri", "value": user}, "followers": followers, **more}
 
 
-def test_what_was_not_asked_for_is_left_out() -> None:
+def test_what_was_not_asked_for_is_left_out_and_counted() -> None:
     client = Told(
         result(
             row("urn:b"),
@@ -320,8 +322,10 @@ def test_what_was_not_asked_for_is_left_out() -> None:
             row("urn:c"),
         )
     )
-    found = told(client).fetch(["<urn:a>", "<urn:a>", "<urn:d>"], timeout=1)
+    asked = told(client)
+    found = asked.fetch(["<urn:a>", "<urn:a>", "<urn:d>"], timeout=1)
     assert found == [{"user": "<urn:a>", "followers": integer(7)}]
+    assert asked.rejected == {"not asked for": 2}
     assert "{ <urn:a> <urn:d> }" in client.queries[0]
 
 
@@ -347,9 +351,11 @@ def test_a_row_with_a_term_that_cannot_be_used_is_left_out_and_others_are_kept(
     term: dict[str, Any],
 ) -> None:
     client = Told(result(row("urn:a", followers=term), row("urn:b", 2)))
-    assert told(client).fetch(["<urn:a>", "<urn:b>"], timeout=1) == [
+    asked = told(client)
+    assert asked.fetch(["<urn:a>", "<urn:b>"], timeout=1) == [
         {"user": "<urn:b>", "followers": integer(2)}
     ]
+    assert asked.rejected == {"a term that is invalid or too long": 1}
 
 
 def test_members_that_nobody_knows_and_those_that_are_null_mean_nothing() -> None:
