@@ -51,6 +51,7 @@ properties = {{ ":followers" = {{ field = "followers", datatype = "xsd:integer" 
 [services.":people".refresh]
 policy = "AT-TSM"
 items = {items}
+deadline = "1h"
 """
 QUERY = """PREFIX : <http://example.org/>
 SELECT ?user ?followers

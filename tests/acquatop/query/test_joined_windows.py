@@ -52,6 +52,7 @@ key = "http://example.org/user/{{id}}"
 properties = {{ ":followers" = {{ field = "followers", datatype = "xsd:integer" }} }}
 [services.":people".refresh]
 items = {items}
+deadline = "1h"
 """
 COUNTS = "SELECT ?user (COUNT(*) AS ?{0}) {{ ?e :by ?user }} GROUP BY ?user"
 W, V = "FROM NAMED WINDOW :w ON :posts [RANGE 3s STEP 1s]", "FROM NAMED WINDOW :v ON "
