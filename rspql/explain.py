@@ -174,6 +174,7 @@ def _asked(plan: TopKPlan, known: Mapping[str, Document]) -> list[Document]:
             "join": keys,
             "solutions_per_key": (known.get(iri.value) or {}).get("solutions", "many"),
             "replica": known.get(iri.value),
+            "is_shared": plan.shares_budget,
             **({"looks_back": _looks_back(past)} if past else {}),
         }
         for iri, group, keys, past in several
@@ -532,7 +533,9 @@ def _remote_lines(remote: Document) -> Iterator[_Branch]:
                 f"budget per evaluation: {items} in {requests} within "
                 f"{duration_text(replica['deadline_ms'])}"
             ),
-            [],
+            [("with all queries on the stream that ask this service alone", [])]
+            if remote.get("is_shared")
+            else [],
         )
 
 

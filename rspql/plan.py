@@ -456,5 +456,14 @@ class TopKPlan:
     at_close: AtClose | None = None
     on_terms: bool = field(default=False, repr=False)
 
+    @property
+    def shares_budget(self) -> bool:
+        """True if queries like it share the budget of the one service that they ask.
+
+        Their windows are over time, so some close together.
+        """
+        is_over_time = isinstance(self.window, Window)
+        return self.service is not None and self.join is None and not self.parts and is_over_time
+
 
 Plan = TopKPlan | WindowedPlan

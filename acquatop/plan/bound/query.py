@@ -216,7 +216,7 @@ class BoundQuery:
     @property
     def shares_budget(self) -> bool:
         """True if windows that close together share the budget of the one service that they ask."""
-        return self.service is not None and self.plan.join is None and not self.parts
+        return self.plan.shares_budget
 
     @property
     def can_share(self) -> bool:
