@@ -35,7 +35,8 @@ from tests.support.simulation.scenario import (
 from tests.support.simulation.sparql import LOSSES
 from tests.support.simulation.world import World, Wrap
 
-pytestmark = THOROUGH
+# On a machine with much else to do the seeds take longer than one test may.
+pytestmark = [THOROUGH, pytest.mark.timeout(1_800)]
 
 ROOT = Path(__file__).parents[3]
 SEEDS = 2000
