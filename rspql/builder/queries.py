@@ -1,7 +1,5 @@
 """Builder of whole queries: their modifiers, their clauses and their forms."""
 
-# ruff: noqa: D102 (grammar.lark says what each method builds, in the rule of that name)
-
 from __future__ import annotations
 
 from dataclasses import dataclass

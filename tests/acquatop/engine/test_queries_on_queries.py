@@ -153,14 +153,17 @@ def test_no_answer_is_worth_more_than_those_that_it_is_made_of(output: str, tmp_
     assert seen >= {"certified", "approximate"}
 
 
-def test_a_lost_answer_makes_those_behind_it_approximate(tmp_path: Path) -> None:
-    class Losing(LocalEngine):
-        def select(self, text: str, graphs: Graphs, *, on_nothing: bool = False) -> bytes:
-            found = super().select(text, graphs, on_nothing=on_nothing)
-            if b"/ann" in found and not on_nothing:
-                raise EvaluationLost("memory", "it was too large")
-            return found
+class Losing(LocalEngine):
+    """Engine that loses each answer about ann."""
 
+    def select(self, text: str, graphs: Graphs, *, on_nothing: bool = False) -> bytes:
+        found = super().select(text, graphs, on_nothing=on_nothing)
+        if b"/ann" in found and not on_nothing:
+            raise EvaluationLost("memory", "it was too large")
+        return found
+
+
+def test_a_lost_answer_makes_those_behind_it_approximate(tmp_path: Path) -> None:
     users = {3: "bob", 7: "ann", 13: "bob", 20: "bob"}
     network = Network(
         "events",
@@ -419,7 +422,7 @@ def test_a_change_of_unknown_origin_is_approximate() -> None:
 def test_a_difference_is_worth_no_more_than_what_it_is_computed_with(
     pattern: str, limit: str, live: tuple[Engine, Path]
 ) -> None:
-    """What is 10 to 20 ms ago lies in no window that is shown."""
+    """Windows that are shown hold nothing from 10 to 20 ms ago."""
     engine, file = live
     making = engine.register(LATE.format(output="RSTREAM"))
     reading = engine.register(
@@ -443,13 +446,6 @@ def test_a_difference_is_worth_no_more_than_what_it_is_computed_with(
 
 
 def test_windows_of_elements_that_are_not_full_lack_what_was_lost(tmp_path: Path) -> None:
-    class Losing(LocalEngine):
-        def select(self, text: str, graphs: Graphs, *, on_nothing: bool = False) -> bytes:
-            found = super().select(text, graphs, on_nothing=on_nothing)
-            if b"/ann" in found and not on_nothing:
-                raise EvaluationLost("memory", "it was too large")
-            return found
-
     users = {3: "ann", 7: "bob", 13: "bob", 20: "bob"}
     events = tuple(Event(t, user, 1, None) for t, user in users.items())
     network = Network("events", "RSTREAM", ((5, 5), (5, 5), (5, 5)), events, 10_000)

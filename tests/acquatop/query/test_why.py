@@ -1,4 +1,4 @@
-"""What an answer says of a key, judged by all data: for every shape of query."""
+"""Explanations of keys in answers of every shape of query, judged by all data."""
 
 from __future__ import annotations
 

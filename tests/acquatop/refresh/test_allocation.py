@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,10 +28,10 @@ def test_all_keys_come_once_and_without_debts_the_best_come_first(
 ) -> None:
     order = Allocation().order(made, most)
     assert Counter(order) == Counter({key for bid in made for key in bid.keys})
-    worth = Counter[str]()
+    worth: defaultdict[str, float] = defaultdict(float)
     for bid in made:
         for key, each in zip(bid.keys, bid.worths, strict=True):
-            worth[key] += bid.weight * each  # type: ignore[assignment]
+            worth[key] += bid.weight * each
     if sum(1 for bid in made if bid.keys) > 1 and most < 4:
         # Nobody is owed a whole key yet.
         assert [worth[key] for key in order] == sorted(worth.values(), reverse=True)[: len(order)]
