@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,12 @@ SHORT_LIVED_JAVA = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch what tests start, and let Spark start quickly."""
+    """Watch what tests start, and let Spark and Python start quickly."""
     for name, value in SHORT_LIVED_JAVA.items():
         os.environ.setdefault(name, value)
+    # What a Python compiles is kept: each of hundreds of programs would compile the engine again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     config.pluginmanager.register(ProgramGuard(), "program-guard")
 
 
