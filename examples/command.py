@@ -55,6 +55,7 @@ def _on_a_page(
     from acquatop.app.watch.address import ListenAddress
     from acquatop.app.watch.prometheus import Metrics
     from acquatop.engine.engine import Engine
+    from acquatop.engine.interruptible import wait_until
     from acquatop.engine.observer import AnswerSeen, Observer, Several, Silent
 
     enough = threading.Event()
@@ -90,7 +91,7 @@ def _on_a_page(
         say(f"{start()}; the live page is at {server.url} (Ctrl-C ends it)")
         if sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
             webbrowser.open(server.url)
-        enough.wait()
+        wait_until(enough.wait)
 
 
 def say(message: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from acquatop.answer.answer import Answer
 from acquatop.answer.sinks.parquet import ParquetSink
+from acquatop.engine.interruptible import wait_until
 from acquatop.errors import UserError
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def merged(
     while limit is None or given < limit:
         with news.condition:
             while not any(each.first is not None or each.stopped for each in left):
-                news.condition.wait()
+                wait_until(news.condition.wait)
             left = [
                 each
                 for each in left

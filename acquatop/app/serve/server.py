@@ -20,6 +20,7 @@ from acquatop.app.serve.protocol import BoundedProtocol, Door
 from acquatop.app.serve.refusals import Refusals
 from acquatop.app.serve.service import QueryService
 from acquatop.app.watch.address import ListenAddress
+from acquatop.engine.interruptible import wait_until
 from acquatop.errors import EnvironmentProblem, UserError
 
 _GRACE_SECONDS = 5
@@ -89,7 +90,11 @@ class Server:
 
     def wait(self) -> None:
         """Return when the server has been closed."""
-        self._thread.join()
+        wait_until(self._has_ended)
+
+    def _has_ended(self, within: float) -> bool:
+        self._thread.join(within)
+        return not self._thread.is_alive()
 
     def close(self) -> None:
         """Finish the requests at hand, and stop listening; safe to call again."""
