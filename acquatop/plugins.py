@@ -15,6 +15,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
 from acquatop.errors import UserError
+from acquatop.topk.strategies import OWN as OWN_STRATEGIES
+from acquatop.topk.strategies import Family, TopKStrategy, checked_strategy
 from connectors.registry import CONNECTORS as OWN_CONNECTORS
 from connectors.registry import Connector
 from replica.rankers.registry import DEFAULT_RANKERS, RankerRegistry, checked_ranker
@@ -83,7 +85,7 @@ class Extensions(Mapping[str, T], Generic[T]):
 
     def _load(self, name: str, points: tuple[EntryPoint, ...]) -> T:
         names = " and ".join(sorted(map(_distribution, points)))
-        kind = self.group.removeprefix("acquatop.").removesuffix("s")
+        kind = kind_of(self.group)
         if len(points) > 1:
             raise UserError(
                 f'the {kind} "{name}" is in {names}\n  hint: uninstall all of them but one'
@@ -102,6 +104,17 @@ def _points(group: str, _path: tuple[str, ...]) -> Mapping[str, tuple[EntryPoint
     for point in entry_points(group=group):
         found[point.name].append(point)
     return {name: tuple(found[name]) for name in sorted(found)}
+
+
+def kind_of(group: str) -> str:
+    """Return the word for one extension of a group.
+
+    >>> kind_of("acquatop.sinks"), kind_of("acquatop.strategies")
+    ('sink', 'strategy')
+    """
+    several = group.removeprefix("acquatop.")
+    one = several.removesuffix("ies")
+    return several.removesuffix("s") if one == several else f"{one}y"
 
 
 def _distribution(point: EntryPoint) -> str:
@@ -127,9 +140,20 @@ SINKS: Extensions[Callable[[str], Any]] = Extensions("acquatop.sinks", {}, _sink
 _RANKERS = Extensions("acquatop.rankers", DEFAULT_RANKERS, checked_ranker)
 RANKERS = RankerRegistry(_RANKERS)
 """Rankers that policies may name."""
-FAMILIES: tuple[Extensions[object], ...] = (CONNECTORS, SINKS, _RANKERS)  # type: ignore[assignment]
+STRATEGIES: Extensions[TopKStrategy] = Extensions(
+    "acquatop.strategies", OWN_STRATEGIES, checked_strategy
+)
+"""Structures that streams may name."""
+FAMILIES: tuple[Extensions[object], ...] = (CONNECTORS, SINKS, _RANKERS, STRATEGIES)  # type: ignore[assignment]
 GROUPS = tuple(family.group for family in FAMILIES)
 """Groups of entry points."""
+
+
+def family_of(strategy: str | None) -> Family | None:
+    """Return the family of a strategy that a catalog names; None for no name of such a one."""
+    if strategy is None or strategy not in STRATEGIES:
+        return None
+    return STRATEGIES[strategy].family
 
 
 def plugins() -> list[Plugin]:

@@ -23,6 +23,7 @@ from acquatop.catalog.vocabulary import PROPOSERS
 from acquatop.lab.generate import KINDS as KINDS_OF_CHANGE
 from acquatop.lab.replay.data import values_of
 from acquatop.lab.replay.measure import NUMBERS
+from acquatop.topk.strategies import OWN as OWN_STRATEGIES
 from connectors.lexical import KNOWN
 from connectors.registry import CONNECTORS
 from examples.oxigraph import OxigraphServer
@@ -95,7 +96,7 @@ def test_every_catalog_key_and_choice_is_documented() -> None:
     choices = {
         *CONNECTORS,
         *catalog.ARRIVALS,
-        *catalog.STRATEGIES,
+        *OWN_STRATEGIES,
         *SOLUTIONS,
         *KINDS,
         *METHODS,

@@ -23,8 +23,7 @@ from acquatop.catalog.remotes import KINDS, SparqlSource
 from acquatop.catalog.section import CatalogError, Document, Section
 from acquatop.catalog.services import SOLUTIONS, Refresh, Service, read_service
 from acquatop.catalog.spark_settings import SparkSettings, read_spark
-from acquatop.catalog.vocabulary import Strategy
-from acquatop.plugins import CONNECTORS, RANKERS
+from acquatop.plugins import CONNECTORS, RANKERS, STRATEGIES
 from connectors.contract import RecordDecoder
 from connectors.instants import EARLIEST_MS, LATEST_MS
 from replica.rankers import RankerRegistry
@@ -45,7 +44,6 @@ __all__ = [
 ARRIVALS = ("all", "latest", "distinct")
 KEPT_IN = ("driver", "executors")
 KEYS_IN = ("auto", *KEPT_IN)
-STRATEGIES = (Strategy.EACH.value, Strategy.SHARED.value)
 BUCKETS = 16
 AHEAD_MS = 3_600_000
 """Default limit: one record with a time far in the future would make all that follow late."""
@@ -260,10 +258,10 @@ def _kept_in(section: Section, arrivals: str) -> str:
 
 
 def _strategy(section: Section, arrivals: str) -> str | None:
-    """Return the strategy asked for; a shared structure cannot withdraw data that is replaced."""
+    """Return the strategy asked for; not all can withdraw data that is replaced."""
     if "strategy" not in section:
         return None
-    strategy = section.choice("strategy", STRATEGIES)
+    strategy = section.choice("strategy", tuple(STRATEGIES))
     if strategy in STRATEGIES and arrivals != "distinct":
         hint = (
             'set arrivals = "distinct" if every record has a subject of its own, or leave '

@@ -10,7 +10,7 @@ from acquatop.engine.handle import RegisteredQuery
 from acquatop.engine.persistence import EngineState
 from acquatop.errors import UserError
 from acquatop.plan.bound import Bound
-from acquatop.plan.grouping import can_share, choice_among, evaluation_key
+from acquatop.plan.grouping import can_share, choice_among, evaluation_key, hint_for
 from acquatop.query.contract import Evaluation
 from acquatop.query.kinds import Resources, open_evaluation
 
@@ -102,7 +102,7 @@ class SlotTable:
         """
         if not can_share(bound):
             return False
-        if bound.stream.strategy is not None:
+        if hint_for(bound) is not None:
             return choice_among(bound).is_shared
         key = self._key(bound, shared=True)
         is_kept = None if self._state is None else self._state.is_kept(bound.name, key)

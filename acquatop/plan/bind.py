@@ -169,7 +169,7 @@ def _bind_topk(
         message = 'the stream has keys = "executors", where groups\' solutions are not gathered'
         found.append(Diagnostic("unsupported", message, plan.gathered[0].span))
     if plan.service and not plan.parts:
-        check_strategy(plan, window, found)
+        check_strategy(plan, window, service, found)
     mistakes = [each for each in found if each.code != "unsupported"]
     if mistakes:
         raise QueryError(mistakes, text, file)

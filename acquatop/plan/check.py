@@ -179,4 +179,4 @@ def sent_of(analysis: Analysis, catalog: Catalog | None) -> str | None:
 
 
 def _chosen(choice: Choice) -> dict[str, Any]:
-    return {"name": choice.strategy.value, "because": choice.why, "shared": choice.is_shared}
+    return {"name": str(choice.strategy), "because": choice.why, "shared": choice.is_shared}

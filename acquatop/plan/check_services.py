@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from acquatop.catalog.catalog import Service, Stream
 from acquatop.catalog.remotes import SparqlSource
+from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.bound import BoundWindow
 from acquatop.plan.remote_query import star_in
 from acquatop.plan.strategy import HintError, Workload, choose
@@ -72,23 +73,35 @@ def check_refresh(
             found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
 
 
-def check_strategy(plan: TopKPlan, window: BoundWindow, found: list[Diagnostic]) -> None:
+def check_strategy(
+    plan: TopKPlan, window: BoundWindow, service: Service | None, found: list[Diagnostic]
+) -> None:
     """Note that a stream's strategy cannot keep the candidates of a query with a remote."""
     is_constant = plan.join is not None and plan.join.is_constant
     if plan.aggregate is not None or plan.service is None or is_constant:
         return
     if window.stream.strategy is None:
         return
-    asked = TopKRequest(window.windows, plan.k + plan.offset)
-    try:
-        choose(Workload((asked,), changes=True), hint=window.stream.strategy)
-    except HintError as error:
-        message = (
-            f'the stream has strategy = "{window.stream.strategy}", '
-            f"but a remote's values change: {error}"
-        )
+    against = _against(plan, window, window.stream.strategy, service)
+    if against is not None:
+        message = f'the stream has strategy = "{window.stream.strategy}", but {against}'
         hint = (
             "leave strategy out for the stream, "
             "or read it under another name, with a section of its own"
         )
         found.append(Diagnostic("strategy", message, plan.service.iri.span, hint))
+
+
+def _against(
+    plan: TopKPlan, window: BoundWindow, strategy: str, service: Service | None
+) -> str | None:
+    """Return what a strategy cannot do for a query with a remote; None if it can do all."""
+    asked = TopKRequest(window.windows, plan.k + plan.offset)
+    workload = Workload((asked,), changes=True)
+    try:
+        choose(workload, available=(strategy,), hint=strategy)
+    except HintError as error:
+        return f"a remote's values change: {error}"
+    if strategy != Strategy.EACH and service is not None and service.refresh.refill:
+        return "the service has refill = true, which pane-dominance alone can do"
+    return None

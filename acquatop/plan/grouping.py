@@ -9,7 +9,9 @@ from typing import TypeGuard
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.plan.strategy import Choice, Workload, choose
+from acquatop.plugins import family_of
 from acquatop.topk.shared.contract import TopKRequest
+from acquatop.topk.strategies import Family
 from rspql.plan import Join
 
 _MANY = 1_000
@@ -32,9 +34,15 @@ def choice_among(bound: BoundQuery, others: Iterable[BoundQuery] = ()) -> Choice
     asked = tuple(
         TopKRequest(each.windows, each.plan.k + each.plan.offset) for each in (bound, *others)
     )
-    return choose(
-        Workload(asked), available=(Strategy.EACH, Strategy.SHARED), hint=bound.stream.strategy
-    )
+    hint = hint_for(bound)
+    available = (Strategy.EACH, Strategy.SHARED) if hint is None else (hint,)
+    return choose(Workload(asked), available=available, hint=hint)
+
+
+def hint_for(bound: BoundQuery) -> str | None:
+    """Return the strategy that the catalog asks for, if it is one for windows of time."""
+    asked = bound.stream.strategy
+    return asked if family_of(asked) in (Family.LIST, Family.SHARED) else None
 
 
 def fewest_that_share(bound: BoundQuery) -> int | None:
@@ -85,6 +93,7 @@ def _same_content_key(bound: BoundQuery) -> str:
             bound.refills,
             *((bound.stream.keys, bound.stream.buckets) if bound.keys_in_executors else ()),
             *(("retained",) if bound.plan.finish is not None else ()),
+            *(() if bound.listed_by == Strategy.EACH else (bound.listed_by,)),
             *((bound.plan.gathered,) if bound.plan.gathered else ()),
             *_graphs_of(plan.join),
         )

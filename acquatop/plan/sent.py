@@ -22,7 +22,7 @@ def sent_for(bound: Bound) -> str:
     if bound.plan.aggregate is not None:
         return _aggregates(bound)
     best = bound.plan.k + bound.plan.offset
-    if can_share(bound) and choice_among(bound).strategy is Strategy.SHARED:
+    if can_share(bound) and choice_among(bound).strategy == Strategy.SHARED:
         return f"what can be among the best {best} of a window"
     if bound.service is None:
         return f"the best {best} of each pane and partition"

@@ -11,7 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from acquatop.catalog.vocabulary import Strategy
+from acquatop.plugins import STRATEGIES, family_of
 from acquatop.topk.shared.contract import TopKRequest
+from acquatop.topk.strategies import Family
 
 STRETCH = 16_384
 """Number of arrivals that the shared skyline merges at once."""
@@ -96,14 +98,14 @@ class Choice:
     Costs are in nanoseconds; there are none if costs do not decide.
     """
 
-    strategy: Strategy
+    strategy: str
     why: str
     expected: Mapping[Strategy, float]
 
     @property
     def is_shared(self) -> bool:
         """True if one structure answers several queries."""
-        return self.strategy is Strategy.SHARED
+        return self.strategy == Strategy.SHARED
 
 
 class HintError(ValueError):
@@ -114,7 +116,7 @@ def choose(
     workload: Workload,
     costs: Costs | None = None,
     *,
-    available: Collection[Strategy] = tuple(Strategy),
+    available: Collection[str] = tuple(Strategy),
     hint: str | None = None,
 ) -> Choice:
     """Return the best available strategy for a workload.
@@ -165,22 +167,27 @@ def _of_changing(workload: Workload) -> Choice:
     )
 
 
-def _hinted(workload: Workload, hint: str, available: Collection[Strategy]) -> Choice:
+def _hinted(workload: Workload, hint: str, available: Collection[str]) -> Choice:
     if hint not in [*available]:
         raise HintError(f'there is no strategy "{hint}" here: there are {", ".join(available)}')
-    strategy = Strategy(hint)
-    if strategy in (Strategy.SHARED, Strategy.BLOCKS) and not workload.is_steady:
+    if not workload.is_steady and not _may_change(hint):
         raise HintError(
             f"{hint} is for scores that never change, of arrivals that replace none: "
             "take pane-dominance"
         )
-    if strategy is Strategy.BLOCKS and not workload.counts_arrivals:
+    if family_of(hint) is Family.ELEMENTS and not workload.counts_arrivals:
         raise HintError(
             f"{hint} is for windows that count arrivals, or slide at every one: take pane-dominance"
         )
-    if strategy is Strategy.REFILLED and not workload.may_retain:
+    if hint == Strategy.REFILLED and not workload.may_retain:
         raise HintError(f"{hint} keeps the windows' content, which may not be kept")
-    return Choice(strategy, "a hint asks for it", {})
+    named = Strategy(hint) if hint in [*Strategy] else hint
+    return Choice(named, "a hint asks for it", {})
+
+
+def _may_change(strategy: str) -> bool:
+    """Return True if a strategy's rows may change their scores, or be replaced."""
+    return strategy not in STRATEGIES or STRATEGIES[strategy].scores_change
 
 
 def expectations(workload: Workload, costs: Costs) -> dict[Strategy, float]:

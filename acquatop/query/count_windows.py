@@ -216,7 +216,7 @@ def _best(
     positions: Positions,
 ) -> Evaluation:
     query: Any = bound.query
-    if bound.structure is not None and bound.structure.strategy is Strategy.BLOCKS:
+    if bound.structure is not None and bound.structure.strategy == Strategy.BLOCKS:
         return PerElementEvaluation(query, clock=clock, instant=positions.time_of)
     return TopKEvaluation(query, joined, clock=clock, rankers=rankers, instant=positions.time_of)
 

@@ -42,7 +42,7 @@ class Cell:
     @property
     def chosen(self) -> Strategy:
         """Strategy that would be chosen."""
-        return choose(self.workload).strategy
+        return Strategy(choose(self.workload).strategy)
 
     @property
     def times_the_best(self) -> float:

@@ -11,7 +11,7 @@ from acquatop.answer.sinks import open_sink
 from acquatop.app.cli import main
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import UserError
-from acquatop.plugins import CONNECTORS, GROUPS, RANKERS, plugins
+from acquatop.plugins import CONNECTORS, GROUPS, RANKERS, STRATEGIES, plugins
 from connectors.registry import LINES
 from tests.support.worlds import NS, catalog_text
 
@@ -107,3 +107,28 @@ def test_a_target_may_name_a_sink_of_a_distribution(install: Install) -> None:
     assert type(open_sink("prints:here")).__name__ == "CallbackSink"
     with pytest.raises(UserError, match=r"did you mean prints:…\?"):
         open_sink("print:here")
+
+
+STRATEGY = """
+from acquatop.topk.papers.mintopk.pretopk import PreTopk
+from acquatop.topk.strategies import Family, TopKStrategy
+
+class Mine(PreTopk):
+    pass
+
+MINE = TopKStrategy("mine", Family.LIST, Mine)
+OURS = TopKStrategy("ours", Family.SHARED, Mine)
+"""
+
+
+def test_a_stream_may_name_a_strategy_of_a_distribution(install: Install, tmp_path: Path) -> None:
+    points = "[acquatop.strategies]\nmine = lists:MINE\nours = lists:OURS\nodd = lists:Mine\n"
+    install("lists", points, lists=STRATEGY)
+    text = catalog_text().replace('connector = "lines"', 'connector = "lines"\nstrategy = "mine"')
+    text = text.replace('arrivals = "latest"', 'arrivals = "distinct"')
+    catalog = Catalog.parse(text, file=tmp_path / "c.toml")
+    assert {each.strategy for each in catalog.streams.values()} == {"mine"}
+    assert STRATEGIES["mine"].load().__name__ == "Mine"
+    for name, wrong in (("ours", "cannot be brought"), ("odd", "is no acquatop.topk.strategies")):
+        with pytest.raises(UserError, match=rf'the strategy "{name}" of lists 1.0 .*{wrong}'):
+            STRATEGIES[name]

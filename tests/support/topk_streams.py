@@ -347,6 +347,8 @@ class Run:
     peek: bool = False
     loses: bool = True
     """True to include the steps that lose something for good."""
+    prunes: bool = False
+    """True to hand in only the best of what arrives together, as executors do."""
     tops: list[Top] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -386,10 +388,23 @@ class Run:
             if span[0] <= span[1]:
                 panes.setdefault(span, []).append(arrival)
         for span, each in panes.items():
-            for piece in self._pieces(each):
+            for piece in self._pieces(self._pruned(span, each) if self.prunes else each):
                 rejected = self.structure.add(*span, rows_of(piece))
                 self.rejected += len(rejected)
                 self.waiting |= {piece[at].number for at in rejected.tolist()}
+
+    def _pruned(self, span: tuple[int, int], arrivals: list[Arrival]) -> list[Arrival]:
+        """Return the best k + n, and those without a merit; tell the structure of the others."""
+        rows = rows_of(arrivals)
+        merits = self.scoring.merits(rows.keys, rows.parts)
+        scored = np.flatnonzero(~np.isnan(merits))
+        some = rows.take(scored)
+        order = ranking(merits[scored], some.times, some.identities)
+        left_out = scored[order[self.structure.k + self.structure.n :]]
+        if len(left_out):
+            lows, highs = (tuple(map(of, rows.parts)) for of in (np.min, np.max))
+            self.structure.note_pruned(*span, lows, highs)
+        return [each for at, each in enumerate(arrivals) if at not in set(left_out.tolist())]
 
     def _pieces(self, arrivals: list[Arrival]) -> Iterator[list[Arrival]]:
         start = 0

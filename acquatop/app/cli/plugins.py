@@ -22,7 +22,7 @@ def add_parser(verbs: Any) -> None:
 
 def execute(options: argparse.Namespace) -> None:
     """Print a line per extension; none of them is imported."""
-    from acquatop.plugins import GROUPS, plugins
+    from acquatop.plugins import GROUPS, kind_of, plugins
 
     found = plugins()
     for plugin in found:
@@ -30,7 +30,7 @@ def execute(options: argparse.Namespace) -> None:
             write_line(json.dumps(asdict(plugin), ensure_ascii=False))
         else:
             hidden = f", hidden by {plugin.hidden_by}" if plugin.hidden_by else ""
-            kind = plugin.group.removeprefix("acquatop.").removesuffix("s")
-            write_line(f"{kind} {plugin.name}: {plugin.distribution}, {plugin.code}{hidden}")
+            brought = f"{plugin.distribution}, {plugin.code}{hidden}"
+            write_line(f"{kind_of(plugin.group)} {plugin.name}: {brought}")
     if not found and not options.json:
         write_line(f"no installed distribution has an entry point of {', '.join(GROUPS)}")

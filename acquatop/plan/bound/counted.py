@@ -66,5 +66,5 @@ class BoundCounted:
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """Warnings about a query that is legal but likely to cost more than expected."""
-        is_cheap = self.structure is not None and self.structure.strategy is Strategy.BLOCKS
+        is_cheap = self.structure is not None and self.structure.strategy == Strategy.BLOCKS
         return () if is_cheap else self.query.warnings_of_open_windows()

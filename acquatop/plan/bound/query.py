@@ -10,7 +10,9 @@ from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.match import Matcher
 from acquatop.plan.strategy import Choice, Workload, choose
+from acquatop.plugins import STRATEGIES, family_of
 from acquatop.topk.shared.contract import TopKRequest
+from acquatop.topk.strategies import Family
 from acquatop.windows import Windows
 from rspql.diagnostics import Diagnostic
 from rspql.plan import TopKPlan
@@ -75,7 +77,24 @@ class BoundQuery:
             may_retain=exact,
             may_approximate=not exact,
         )
-        return choose(workload, available=(Strategy.EACH, Strategy.REFILLED))
+        chosen = choose(workload, available=(Strategy.EACH, Strategy.REFILLED))
+        asked = self._list_asked_for
+        if chosen.strategy != Strategy.EACH or asked is None:
+            return chosen
+        return choose(workload, available=(asked,), hint=asked)
+
+    @property
+    def _list_asked_for(self) -> str | None:
+        """Strategy of a list of candidates that the catalog asks for, if it can keep these."""
+        asked = self.stream.strategy
+        if asked is None or family_of(asked) is not Family.LIST:
+            return None
+        return asked if self.can_share or STRATEGIES[asked].scores_change else None
+
+    @property
+    def listed_by(self) -> str:
+        """Strategy of the list of candidates, if it has one without the windows' content."""
+        return Strategy.EACH if self.refills or self.retains else self.choice.strategy
 
     @property
     def looks_back(self) -> bool:
@@ -90,7 +109,7 @@ class BoundQuery:
     @property
     def refills(self) -> bool:
         """True if the windows' content is kept to refill a list from."""
-        return self.choice.strategy is Strategy.REFILLED and not self.retains
+        return self.choice.strategy == Strategy.REFILLED and not self.retains
 
     @property
     def retains(self) -> bool:
@@ -209,9 +228,11 @@ class BoundQuery:
         workload = Workload(
             (TopKRequest(self.windows, self.plan.k + self.plan.offset),), counts=True
         )
-        available = (Strategy.EACH, Strategy.BLOCKS)
-        asked_for = self.stream.strategy if self.stream.strategy in available else None
-        return choose(workload, available=available, hint=hint or asked_for)
+        asked = self.stream.strategy
+        if hint is None and family_of(asked) in (Family.LIST, Family.ELEMENTS):
+            hint = asked
+        available = (Strategy.EACH, Strategy.BLOCKS) if hint is None else (hint,)
+        return choose(workload, available=available, hint=hint)
 
     @property
     def shares_budget(self) -> bool:

@@ -12,6 +12,7 @@ from acquatop.ingest.reduce.pane_best import PaneBest, PaneFound, PaneRequest, p
 from acquatop.ingest.reduce.replica_view import ReplicaView
 from acquatop.ingest.scoring import typed_variables
 from acquatop.plan.bound import BoundQuery
+from acquatop.plugins import STRATEGIES
 from acquatop.query.topk.pruned import PrunedTopKN
 from acquatop.query.topk.refilled import RefilledTopKN
 from acquatop.query.topk.retained import RetainedTopKN
@@ -111,6 +112,8 @@ class CandidateContent:
             distinct=self._distinct,
             content=self._sample.content,
         )
+        if isinstance(ranking, PrunedTopKN):
+            ranking.keep_by(STRATEGIES[bound.listed_by])
         if isinstance(ranking, RetainedTopKN) and bound.drops_outlived:
             assert bound.plan.finish is not None, "what is retained is finished"
             ranking.drop_outlived(bound.plan.finish.per, bound.plan.finish.keys)

@@ -12,18 +12,30 @@ from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneSummary
 from acquatop.ingest.solution_columns import IDENTITY, KEY
 from acquatop.query.topk.ranking import TopKN, times_of
+from acquatop.topk.candidate_list import CandidateList, open_list
 from acquatop.topk.contract import FloatArray, IntArray
 from acquatop.topk.dropped_bounds import Rank
 from acquatop.topk.order import best
-from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.strategies import OWN, TopKStrategy
 
 
-class PrunedTopKN(TopKN[PaneDominance]):
+class PrunedTopKN(TopKN[CandidateList]):
     """Candidates of a query; what is dropped bounds the answers that may lack it."""
 
-    def _new_list(self, n: int) -> PaneDominance:
+    strategy: TopKStrategy = OWN["pane-dominance"]
+    """Structure of its list."""
+
+    def keep_by(self, strategy: TopKStrategy) -> None:
+        """Keep the candidates by another structure, before any has come."""
+        if strategy is not self.strategy:
+            self.strategy = strategy
+            self.list = self._new_list(self.list.n)
+
+    def _new_list(self, n: int) -> CandidateList:
         fixed = self._distinct and self._store is None
-        return PaneDominance(self.k, n, self.scoring, distinct=self._distinct, fixed=fixed)
+        return open_list(
+            self.strategy, self.k, n, self.scoring, distinct=self._distinct, fixed=fixed
+        )
 
     def _add(self, pane: Pane, solutions: pa.Table, parts: tuple[FloatArray, ...]) -> None:
         keys = solutions.column(KEY).combine_chunks().dictionary_encode()

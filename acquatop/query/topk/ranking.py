@@ -24,8 +24,8 @@ from acquatop.query.pane_extents import PaneExtents
 from acquatop.query.topk.first_values import FirstValues
 from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
+from acquatop.topk.candidate_list import CandidateList
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
-from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.refill.refilled import Refilled
 from acquatop.topk.retained import Retained
 from acquatop.topk.snapshot import pack_parts, unpack_parts
@@ -35,7 +35,7 @@ from replica.store import JoinedStore
 from replica.store.runs import Runs
 from rspql.plan import TopKPlan
 
-ListT = TypeVar("ListT", PaneDominance, Refilled, Retained)
+ListT = TypeVar("ListT", CandidateList, Refilled, Retained)
 
 
 class TopKN(ABC, Generic[ListT]):
@@ -282,8 +282,8 @@ class TopKN(ABC, Generic[ListT]):
     def contenders(self, window: int, most: int) -> Contenders:
         """Return the best solutions held, and some that wait for a score."""
         held = self.list.covering(window)
-        firsts, _ = self._windows.spans(held.times)
-        held = held.take(np.flatnonzero(firsts <= window))
+        firsts, lasts = self._windows.spans(held.times)
+        held = held.take(np.flatnonzero((firsts <= window) & (lasts >= window)))
         # What a list costs is counted in rows that it scores: these are not its own.
         scored = self.scoring.scored
         merits = self.scoring.merits(held.keys, held.parts) if len(held) else np.empty(0)

@@ -19,10 +19,12 @@ from acquatop.plan.bound import BoundQuery
 from acquatop.plan.check import check_query, structure_of
 from acquatop.plan.grouping import can_share, choice_among, fewest_that_share
 from acquatop.runtime import RUNTIMES
+from acquatop.topk.strategies import OWN, Family
 from rspql.diagnostics import QueryError
 from rspql.explain import explain, render
 
 EACH, SHARED = Strategy.EACH.value, Strategy.SHARED.value
+LISTS = [name for name, each in OWN.items() if each.family is Family.LIST and name != EACH]
 
 
 def catalog(folder: Path, strategy: str | None = None, arrivals: str = "distinct") -> Catalog:
@@ -115,6 +117,41 @@ def test_every_strategy_and_every_runtime_gives_the_same_bytes(
     assert any('"approximate"' in each for said in right.values() for each in said)
     for runtime in RUNTIMES:
         assert answered(catalog(recording, SHARED), texts, runtime, spark=spark) == right
+    for name in LISTS:
+        assert answered(catalog(recording, name), texts) == right
+    assert answered(catalog(recording, "mintopk-list"), texts, "spark", spark=spark) == right
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_goes_on_as_if_nothing_had_happened(tmp_path: Path, name: str) -> None:
+    events = lines(1, 900)
+    (tmp_path / "events").write_bytes(b"".join(events))
+    texts = some_queries(3)
+    right = answered(catalog(tmp_path, EACH), texts)
+    (tmp_path / "events").write_bytes(b"".join(events[:450]))
+    with Engine(catalog(tmp_path, name), runtime="local", state=tmp_path / "state") as engine:
+        queries = [engine.register(text, name=f"q{at}") for at, text in enumerate(texts)]
+        engine.start()
+        said = told(list(engine.answers(limit=5)))
+        del queries
+    with (tmp_path / "events").open("ab") as stream:
+        stream.write(b"".join(events[450:]))
+    for query, rest in answered(catalog(tmp_path, name), texts, state=tmp_path / "state").items():
+        said[query] = list(dict.fromkeys([*said.get(query, ()), *rest]))
+        kept = [each for each in right[query] if each in said[query]]
+        assert said[query] == kept
+        assert said[query][-1] == right[query][-1]
+
+
+@pytest.mark.parametrize("name", [EACH, *LISTS])
+def test_an_explanation_names_the_list(tmp_path: Path, name: str) -> None:
+    found = catalog(tmp_path, name)
+    analysis = check_query(text_of(100, 50, 3), catalog=found)
+    structure = structure_of(analysis, found)
+    assert structure == {"name": name, "because": "a hint asks for it", "shared": False}
+    assert f"structure: {name}, because a hint asks for it" in render(
+        explain(analysis, structure=structure)
+    )
 
 
 @pytest.mark.parametrize(("count", "groups"), [(2, [1, 1]), (40, [40])])

@@ -31,6 +31,7 @@ connector = "lines"
 arrivals = "{arrivals}"
 keys = "{keys}"
 options = {{ path = "records" }}
+{strategy}
 {start}
 [streams.":stream".mapping]
 subject = "http://example.org/{{s}}"
@@ -56,11 +57,17 @@ class Kind:
     shared: bool = False
     counts: bool = False
     has_members: bool = False
+    strategy: str | None = None
 
     def bound(self, name: str = "q", start: str = "start_ms = 0") -> Bound:
         window = f"[ELEMENTS {WIDTH} STEP {SLIDE}]" if self.counts else self._range
         catalog = Catalog.parse(
-            CATALOG.format(arrivals=self.arrivals, keys=self.keys, start=start),
+            CATALOG.format(
+                arrivals=self.arrivals,
+                keys=self.keys,
+                start=start,
+                strategy=f'strategy = "{self.strategy}"' if self.strategy else "",
+            ),
             file=Path("catalog.toml"),
             variables={},
         )
@@ -86,6 +93,10 @@ EVALUATIONS = {
     "top-k": Kind(BEST, has_members=True),
     "top-k of latest arrivals": Kind(BEST, "latest", has_members=True),
     "top-k of distinct arrivals": Kind(BEST, "distinct", has_members=True),
+    **{
+        f"top-k by {name}": Kind(BEST, "distinct", has_members=True, strategy=name)
+        for name in ("super-mtkn-list", "mintopk-list", "pretopk")
+    },
     "aggregates": Kind(SUMS, has_members=True),
     "aggregates of distinct arrivals": Kind(SUMS, "distinct", has_members=True),
     "aggregates in executors": Kind(SUMS, "distinct", "executors", has_members=True),
@@ -94,6 +105,7 @@ EVALUATIONS = {
     "one row of whole windows": Kind(MEAN, "latest"),
     "counted, per element": Kind(BEST, "distinct", counts=True),
     "counted, top-k": Kind(BEST, "latest", counts=True),
+    "counted, by a list": Kind(BEST, "distinct", counts=True, strategy="mintopk-list"),
     "counted, aggregates": Kind(SUMS, "distinct", counts=True),
     "counted, whole windows": Kind(WHOLE, counts=True),
 }

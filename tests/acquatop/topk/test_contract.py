@@ -58,6 +58,13 @@ def test_how_arrivals_are_cut_into_batches_changes_nothing(
     assert list(map(same, cut)) == list(map(same, run(name, shape)))
 
 
+@pytest.mark.parametrize("name", ["super_mtkn_distinct", "pane_dominance_distinct"])
+@settings(max_examples=120)
+@given(shape=shapes(changes=True, extremes=False, keys="own"))
+def test_what_executors_have_left_out_is_missed_by_no_exact_answer(name: str, shape: Shape) -> None:
+    run(name, shape, prunes=True)
+
+
 @EACH
 @settings(max_examples=50)
 @given(shape=shapes(changes=True, recurring=True), seed=st.integers(0, 2**32))

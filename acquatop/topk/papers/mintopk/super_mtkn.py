@@ -24,7 +24,19 @@ from typing import Any
 import numpy as np
 from sortedcontainers import SortedKeyList
 
-from acquatop.topk.contract import AnyArray, Certainty, FirstPart, IntArray, Rows, Scoring, Top
+from acquatop.topk.contract import (
+    AnyArray,
+    Certainty,
+    FirstPart,
+    FloatArray,
+    IntArray,
+    Rows,
+    Scoring,
+    Top,
+)
+from acquatop.topk.dropped_bounds import LOST, Rank
+from acquatop.topk.order import best
+from acquatop.topk.pane_top import Scored, place
 from acquatop.topk.papers.mintopk.candidate import (
     NOTHING,
     Candidate,
@@ -37,8 +49,9 @@ from acquatop.topk.papers.mintopk.candidate import (
 from acquatop.topk.snapshot import State, pack, unpack
 
 _BEFORE_ALL = -(2**63)
-_KIND, _VERSION = "super-mtkn", 1
-_REASON = "a solution that was let go, or came too late, could belong here"
+_KIND, _VERSION = "super-mtkn", 2
+_ROOM = 64
+"""Number of arrivals of a pane that may wait beside twice the best K+N, before they are dropped."""
 
 Pane = tuple[int, int]
 """First and last window that hold the pane."""
@@ -51,7 +64,8 @@ class SuperMTKN:
     answer takes O((L+B)·log(L+B) + W·(K+N+P)), and so does a change of remote values. L is at most
     W·(K+N), and about (K+N)·H(width/slide) for arrivals in random order, however many events a
     window holds. Of the arrivals since the last answer the newest of each identity are all held;
-    with ``distinct``, for identities that never come again, only the best K+N of each pane.
+    with ``distinct``, for identities that never come again, only the best K+N of each pane. With
+    ``fixed`` no merit ever changes either, so nothing is remembered of dropped candidates.
 
     >>> held = SuperMTKN(k=1, n=1)
     >>> rejected = held.add(
@@ -68,15 +82,24 @@ class SuperMTKN:
     """
 
     def __init__(
-        self, k: int, n: int, scoring: Scoring | None = None, *, distinct: bool = False
+        self,
+        k: int,
+        n: int,
+        scoring: Scoring | None = None,
+        *,
+        distinct: bool = False,
+        fixed: bool = False,
     ) -> None:
         if k < 1 or n < 0:
             raise ValueError("k must be at least 1 and n at least 0")
+        if fixed and not distinct:
+            raise ValueError("where identities come again, merits change: fixed needs distinct")
         self.k = k
         self.n = n
         self.rejected = 0
         self._scoring = scoring or FirstPart()
         self._distinct = distinct
+        self._fixed = fixed
         self._layout = NOTHING
         self._identities_are_keys = True
         self._current = _BEFORE_ALL
@@ -84,15 +107,19 @@ class SuperMTKN:
         self._by_identity: dict[Any, Candidate] = {}
         self._panes: dict[Pane, dict[Any, Candidate]] = {}
         self._dropped: dict[int, Dropped] = {}
+        self._pruned: dict[Pane, tuple[tuple[float, ...], tuple[float, ...]]] = {}
+        """Ranges of the parts of arrivals that come next, of which only the best K+N are added."""
 
     # Arrivals -----------------------------------------------------------------------------------
 
-    def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
+    def add(
+        self, first: int, last: int, arrivals: Rows, merits: FloatArray | None = None
+    ) -> IntArray:
         """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected.
 
         O(1) each. Arrivals of no window (``first`` after ``last``) are ignored. An arrival that was
         returned without a merit, and has one now, may be added again if it is still the newest of
-        its identity.
+        its identity. Give ``merits`` if they are computed already, with the present remote values.
         """
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
@@ -103,13 +130,16 @@ class SuperMTKN:
             )
         self._layout = self._layout.widened(arrivals)
         self._identities_are_keys &= np.array_equal(arrivals.identities, arrivals.keys)
-        merits = self._scoring.merits(arrivals.keys, arrivals.parts)
+        if merits is None:
+            merits = self._scoring.merits(arrivals.keys, arrivals.parts)
+        self._forget_pruned((first, last), arrivals, merits)
         pane = self._panes.setdefault((first, last), {})
         for candidate in self._layout.candidates(arrivals, merits, first, last):
             _replace(pane, candidate)
         rejected = np.flatnonzero(np.isnan(merits))
         self.rejected += len(rejected)
-        self._prune([pane])
+        if len(pane) > 2 * (self.k + self.n) + _ROOM:
+            self._prune([pane])
         return rejected
 
     def remove(self, identities: AnyArray) -> None:
@@ -120,6 +150,28 @@ class SuperMTKN:
             if identity in self._by_identity:
                 self._take_out(self._by_identity[identity])
         self._sift()
+
+    def note_pruned(
+        self, first: int, last: int, lows: tuple[float, ...], highs: tuple[float, ...]
+    ) -> None:
+        """Note that the arrivals added next are only the best K+N of more of their pane.
+
+        ``lows`` and ``highs`` are the ranges of the parts of all of them.
+        """
+        if not self._fixed:
+            self._pruned[first, last] = (lows, highs)
+
+    def _forget_pruned(self, pane: Pane, arrivals: Rows, merits: FloatArray) -> None:
+        """Note what was pruned beside arrivals: it ranks after the last of their K+N."""
+        if pane not in self._pruned:
+            return
+        lows, highs = self._pruned.pop(pane)
+        at = np.flatnonzero(~np.isnan(merits))
+        scored = Scored(merits[at], arrivals.take(at))
+        order = best(self.k + self.n, scored.merits, scored.rows.times, scored.rows.identities)
+        is_full = len(order) == self.k + self.n
+        after = place(scored, int(order[-1]), after=1) if is_full else best_rank(math.inf)
+        self._note(range(max(pane[0], self._current), pane[1] + 1), after, lows, highs)
 
     def note_lost(
         self,
@@ -148,6 +200,8 @@ class SuperMTKN:
         count as the best that these make possible with the new values.
         """
         changed = set(keys.tolist())
+        # What is dropped is dropped by the values before.
+        self._prune(self._panes.values())
         self._raise_dropped(keys)
         touched = [
             each for each in self._all() if each.key in changed and not math.isnan(each.merit)
@@ -187,7 +241,7 @@ class SuperMTKN:
             raise ValueError(
                 f"window {window} is closed: the oldest that is open is {self._current}"
             )
-        self._settle(window)
+        self.settle(window)
         return self.predicted(window)
 
     def predicted(self, window: int) -> Top:
@@ -200,7 +254,23 @@ class SuperMTKN:
         dropped = self._dropped.get(window)
         if dropped is None or (len(best) == self.k and best[-1].rank < dropped.best):
             return Top(window, rows, merits)
-        return Top(window, rows, merits, Certainty.APPROXIMATE, _REASON, -dropped.best[0])
+        return Top(window, rows, merits, Certainty.APPROXIMATE, LOST, -dropped.best[0])
+
+    def lost(self, window: int) -> tuple[Rank, tuple[float, ...], tuple[float, ...]] | None:
+        """Return the best place of a window's lost arrivals, and their parts' lows and highs.
+
+        None if the window has lost nothing.
+        """
+        dropped = self._dropped.get(window)
+        if dropped is None:
+            return None
+        anything = (math.inf,) * len(self._layout.empty.parts)
+        lows = tuple(-each for each in anything) if dropped.lows is None else dropped.lows
+        return Rank(*dropped.best), lows, anything if dropped.highs is None else dropped.highs
+
+    def covering(self, window: int) -> Rows:
+        """Return the candidates that lie in a window that has been asked for, best first."""
+        return self._layout.rows(each for each in self._list if each.covers(window))
 
     def lists(self, window: int) -> tuple[Rows, Rows]:
         """Return a window's present K-list and N-list."""
@@ -224,10 +294,8 @@ class SuperMTKN:
         self._sift()
 
     def held(self) -> Rows:
-        """Return all rows that are held, best first."""
-        return self._layout.rows(
-            sorted((each for each in self._all() if not math.isnan(each.merit)), key=rank_of)
-        )
+        """Return all rows held: candidates, best first, then those of panes not yet settled."""
+        return self._layout.rows(each for each in self._all() if not math.isnan(each.merit))
 
     def __len__(self) -> int:
         return len(self._list) + sum(map(len, self._panes.values()))
@@ -235,10 +303,10 @@ class SuperMTKN:
     # Internals ----------------------------------------------------------------------------------
 
     def _all(self) -> Iterator[Candidate]:
-        """Yield the list's candidates, then those of the waiting panes, oldest pane first."""
+        """Yield the list's candidates, then those of the waiting panes."""
         yield from self._list
-        for span in sorted(self._panes):
-            yield from self._panes[span].values()
+        for pane in self._panes.values():
+            yield from pane.values()
 
     def _best(self, window: int, count: int) -> list[Candidate]:
         newest: dict[Any, Candidate] = {}
@@ -262,8 +330,8 @@ class SuperMTKN:
             pane.clear()
             pane.update((each.identity, each) for each in scored[: self.k + self.n])
 
-    def _settle(self, window: int) -> None:
-        """Move the panes of a window, and of those before it, into the list."""
+    def settle(self, window: int) -> None:
+        """Move the panes of a window, and of those before it, into the list: they are complete."""
         ready = sorted(span for span in self._panes if span[0] <= window)
         newest: dict[Any, Candidate] = {}
         for span in ready:
@@ -323,6 +391,8 @@ class SuperMTKN:
 
     def _forget(self, candidates: Iterable[Candidate]) -> None:
         """Record candidates as dropped, grouped by pane. O(1) each, and O(W) for each pane."""
+        if self._fixed:
+            return
         panes: dict[Pane, Dropped] = {}
         for each in candidates:
             parts = parts_range(each)
@@ -360,6 +430,7 @@ class SuperMTKN:
             "k": self.k,
             "n": self.n,
             "distinct": self._distinct,
+            "fixed": self._fixed,
             "rejected": self.rejected,
             "identities_are_keys": self._identities_are_keys,
             "current": self._current,
@@ -386,12 +457,13 @@ class SuperMTKN:
         state = unpack(_KIND, _VERSION, snapshot)
         settings = state.settings
         self.k, self.n, self._distinct = settings["k"], settings["n"], settings["distinct"]
+        self._fixed = settings["fixed"]
         self.rejected = settings["rejected"]
         self._identities_are_keys = settings["identities_are_keys"]
         self._current = settings["current"]
         self._layout = Layout.of_settings(settings["layout"])
-        for window, best, lows, highs in settings["dropped"]:
-            rank = tuple(tuple(each) if isinstance(each, list) else each for each in best)
+        for window, place_of, lows, highs in settings["dropped"]:
+            rank = tuple(tuple(each) if isinstance(each, list) else each for each in place_of)
             self._dropped[window] = Dropped(rank, _tuple(lows), _tuple(highs))
         for candidate in self._layout.of_table(state.tables["list"]):
             self._put_in(candidate)
@@ -415,7 +487,7 @@ class SuperMTKN:
         for (first, last), pane in self._panes.items():
             assert first <= last >= self._current
             assert all(pane[name].identity == name for name in pane)
-            assert not self._distinct or len(pane) <= self.k + self.n
+            assert not self._distinct or len(pane) <= 2 * (self.k + self.n) + _ROOM
 
 
 def _replace(newest: dict[Any, Candidate], arrival: Candidate) -> None:
