@@ -36,6 +36,11 @@ def add_parser(verbs: Any) -> None:
         "--experiment", metavar="NAME|FILE", help="a TOML file that says all of this, or 0 to 4"
     )
     parser.add_argument(
+        "--kind",
+        metavar="KIND",
+        help="what kind of data an experiment generates, such as list, in place of its own",
+    )
+    parser.add_argument(
         "--budgets", nargs="+", type=wholes, metavar="B", help="items per evaluation (1 3 7 15)"
     )
     parser.add_argument(
@@ -138,12 +143,16 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     said: dict[str, Any] = {
         name: joined(values) for name, values in given.items() if values is not None
     }
+    if options.kind is not None and options.experiment is None:
+        raise UserError("--kind is for experiments that generate data: name one with --experiment")
     if options.experiment is not None:
         if options.trace is not None or options.query is not None:
             raise UserError(
                 "an experiment says which recording is replayed: leave out --trace and --query"
             )
         experiment = load_experiment(options.experiment)
+        if options.kind is not None:
+            experiment = experiment.on_kind(_kind(options.kind))
     elif options.trace is None or options.query is None:
         raise UserError(
             "there is nothing to replay\n  hint: give --trace DIR and --query FILE, or "
@@ -153,6 +162,15 @@ def _experiment(options: argparse.Namespace) -> Experiment:
         experiment = of_trace(options.trace, options.query)
     check_policies(said.get("policies", ()), yardsticks=(CLAIRVOYANT,))
     return replace(experiment, **said)
+
+
+def _kind(name: str) -> str:
+    """Return the name of a kind of generated data; raise :class:`UserError` for others."""
+    from acquatop.lab.generate import KINDS
+
+    if name not in KINDS:
+        raise UserError(f'there is no kind "{name}"\n  hint: known are {", ".join(KINDS)}')
+    return name
 
 
 def of_trace(folder: Path, file: str) -> Experiment:

@@ -36,6 +36,10 @@ class Recorded:
 
     varies_by_seed: ClassVar[bool] = False
 
+    def of_kind(self, kind: str) -> Recorded:
+        """Raise :class:`UserError`: nothing was generated."""
+        raise UserError(f"{self.folder} is a recording, so it cannot be of the kind {kind}")
+
     def write(self, seed: int, folder: Path) -> tuple[Path, str, str]:
         """Return the recording's folder, the query, and the query's file."""
         return self.folder, self.query, self.file
@@ -69,6 +73,16 @@ class Generated:
     windows: int = 150
 
     varies_by_seed: ClassVar[bool] = True
+
+    def of_kind(self, kind: str) -> Generated:
+        """Return data of another kind with the same parameters."""
+        unknown = [name for name in self.values if name not in values_of(kind)]
+        if unknown:
+            raise UserError(
+                f'the experiment says "{unknown[0]}", which {kind} data does not have\n  hint: it '
+                f"has {', '.join(values_of(kind)) or 'no parameters'}"
+            )
+        return replace(self, kind=kind)
 
     @property
     def name(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from acquatop.catalog.services import policies
 from acquatop.errors import UserError
 from acquatop.lab.generate import KINDS
 from acquatop.lab.replay.data import Data, Generated, Recorded, values_of
+from acquatop.lab.replay.measure import METRICS
 from acquatop.lab.replay.setting import CLAIRVOYANT, Setting
 
 SHIPPED = Path(__file__).parent / "experiments"
@@ -21,12 +23,25 @@ NEW, OLD = ("AT-TSM", "AT-BSM"), ("WSJ-WBM", "WSJ-LRU")
 """Policies that the AcquaTop paper proposes, and those it compares them with (its Table 6)."""
 
 
+Compared = tuple[str, str, str]
+"""A new policy, an old one, and a metric."""
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Percentages that a paper prints for an improvement, at best and at worst."""
+
+    most: float
+    least: float
+
+
 @dataclass(frozen=True)
 class Experiment:
     """All combinations of the listed values, replayed on each of the recordings.
 
-    ``new`` policies are compared with ``old`` ones. ``items_per_request`` is the number of items
-    that a request may carry, if it differs from the catalog's.
+    ``new`` policies are compared with ``old`` ones, and with the improvements ``printed`` by a
+    paper. ``items_per_request`` is the number of items that a request may carry, if it differs from
+    the catalog's.
     """
 
     data: tuple[Data, ...]
@@ -40,6 +55,16 @@ class Experiment:
     new: tuple[str, ...] = NEW
     old: tuple[str, ...] = OLD
     items_per_request: int | None = None
+    printed: Mapping[Compared, Printed] = field(default_factory=dict)
+
+    def on_kind(self, kind: str) -> Experiment:
+        """Return the experiment on another kind of generated data: nothing is printed for it."""
+        return replace(
+            self,
+            data=tuple(each.of_kind(kind) for each in self.data),
+            title=f"{self.title} ({kind})",
+            printed={},
+        )
 
     def settings(self) -> list[Setting]:
         """Return all settings, in the order of the results."""
@@ -91,6 +116,7 @@ def _experiment(root: Section) -> Experiment | None:
         "new",
         "old",
         "items_per_request",
+        "printed",
         "data",
     )
     policies = _policies(root, "policies", ())
@@ -100,6 +126,7 @@ def _experiment(root: Section) -> Experiment | None:
         name: _wholes(root, name, least)
         for name, least in (("budgets", 0), ("k", 1), ("n", 0), ("seeds", 0))
     }
+    printed = dict(_printed(root.section("printed")))
     data = _data(root.section("data", required=True))
     if not data:
         return None
@@ -115,6 +142,7 @@ def _experiment(root: Section) -> Experiment | None:
         new=_policies(root, "new", NEW),
         old=_policies(root, "old", OLD),
         items_per_request=root.whole("items_per_request", default=None, least=1),
+        printed=printed,
     )
 
 
@@ -125,6 +153,18 @@ def _policies(root: Section, key: str, default: tuple[str, ...]) -> tuple[str, .
         if each not in known:
             root.problem(f'there is no policy "{each}"', key, f"known are {', '.join(known)}")
     return found
+
+
+def _printed(section: Section) -> Iterator[tuple[Compared, Printed]]:
+    for new, against in section.tables():
+        for old, metrics in against.tables():
+            metrics.allow(*METRICS)
+            for metric in metrics:
+                most, *others = metrics.numbers(metric)
+                if len(others) != 1:
+                    metrics.problem(f'"{metric}" must be two numbers: at best, at worst', metric)
+                else:
+                    yield (new, old, metric), Printed(most, others[0])
 
 
 def _wholes(root: Section, key: str, least: int) -> tuple[int, ...]:

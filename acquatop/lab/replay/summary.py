@@ -11,6 +11,7 @@ import numpy as np
 
 from acquatop.catalog.services import DEFAULT_POLICY
 from acquatop.lab.replay.bootstrap import ConfidenceInterval, interval
+from acquatop.lab.replay.experiment import Printed
 from acquatop.lab.replay.measure import METRICS, Measured
 from acquatop.lab.replay.runner import Results
 from acquatop.topk.contract import FloatArray
@@ -31,7 +32,7 @@ class Cell:
 class Improvement:
     """Percentage by which one policy exceeds another in a metric.
 
-    The best and the worst of an experiment.
+    The best and the worst of an experiment, and those that a paper prints for it, if any.
     """
 
     new: str
@@ -41,6 +42,7 @@ class Improvement:
     at_most: Cell
     least: float
     at_least: Cell
+    printed: Printed | None = None
 
 
 class ReplaySummary:
@@ -112,7 +114,8 @@ class ReplaySummary:
             gains = {cell: gain for cell, gain in gains.items() if not np.isnan(gain)}
             if gains:
                 best, worst = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
-                yield Improvement(new, old, metric, gains[best], best, gains[worst], worst)
+                printed = run.printed.get((new, old, metric))
+                yield Improvement(new, old, metric, gains[best], best, gains[worst], worst, printed)
 
     def _gain(self, cell: Cell, old: str, metric: str) -> float:
         of_old = Cell(cell.data, old, cell.budget, cell.k, cell.n)

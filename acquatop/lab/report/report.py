@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from acquatop.lab.replay.setting import CLAIRVOYANT, can_win
-from acquatop.lab.replay.summary import Cell, ReplaySummary
+from acquatop.lab.replay.summary import Cell, Improvement, ReplaySummary
 from acquatop.lab.report.axes import View, place_text, views
 from acquatop.lab.report.drawing import Picture
 from acquatop.lab.report.html import html_table, part_of_page
@@ -178,27 +178,33 @@ def _head(view: View, text: str) -> str:
 
 
 def _improvements(summary: ReplaySummary) -> str:
-    rows = [
-        [
-            f"{escape(each.new)} against {escape(each.old)}",
-            _METRICS[each.metric],
-            f"{each.most:+.2f} %",
-            place_text(summary.experiment, each.at_most) or "everywhere",
-            f"{each.least:+.2f} %",
-            place_text(summary.experiment, each.at_least) or "everywhere",
-        ]
-        for each in summary.improvements()
-    ]
-    if not rows:
+    found = list(summary.improvements())
+    if not found:
         return ""
+    printed = any(each.printed for each in found)
     said = (
         "<p>How much more of the cumulated metric (the median over the data sets) a policy "
-        "has than another: "
-        "at best and at worst.</p>"
+        "has than another: at best and at worst"
+        f"{', and what the paper prints for its own data' if printed else ''}.</p>"
     )
-    return said + html_table(
-        ["", "metric", "at best", "at", "at worst", "at"], rows, texts=(1, 3, 5)
-    )
+    heads = ["", "metric", "at best", "at", "at worst", "at"]
+    heads += ["paper, at best", "at worst"] if printed else []
+    rows = [_improvement_row(summary, each, printed=printed) for each in found]
+    return said + html_table(heads, rows, texts=(1, 3, 5))
+
+
+def _improvement_row(summary: ReplaySummary, each: Improvement, *, printed: bool) -> list[str]:
+    paper = each.printed
+    of_paper = ["", ""] if paper is None else [f"{paper.most:+.2f} %", f"{paper.least:+.2f} %"]
+    return [
+        f"{escape(each.new)} against {escape(each.old)}",
+        _METRICS[each.metric],
+        f"{each.most:+.2f} %",
+        place_text(summary.experiment, each.at_most) or "everywhere",
+        f"{each.least:+.2f} %",
+        place_text(summary.experiment, each.at_least) or "everywhere",
+        *(of_paper if printed else []),
+    ]
 
 
 def _costs(summary: ReplaySummary) -> Iterator[str]:

@@ -29,7 +29,10 @@ SUMMARY = (
     "data,policy,budget,k,n,seeds,windows,measure,"
     "cumulated,cumulated_median,cumulated_low,cumulated_high,mean,mean_low,mean_high"
 ).split(",")
-IMPROVEMENTS = "new,old,metric,most_percent,most_at,least_percent,least_at".split(",")
+IMPROVEMENTS = (
+    "new,old,metric,most_percent,most_at,least_percent,least_at,"
+    "printed_most_percent,printed_least_percent"
+).split(",")
 
 
 def write_tables(summary: ReplaySummary, folder: Path) -> None:
@@ -83,7 +86,8 @@ def _improvements(summary: ReplaySummary) -> Iterable[Sequence[object]]:
             place_text(summary.experiment, cell) or "everywhere"
             for cell in (each.at_most, each.at_least)
         )
-        yield each.new, each.old, each.metric, each.most, most, each.least, least
+        printed = ("", "") if each.printed is None else (each.printed.most, each.printed.least)
+        yield each.new, each.old, each.metric, each.most, most, each.least, least, *printed
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -156,6 +156,12 @@ def test_advice_is_told_in_words(recording: list[str], capsys: pytest.CaptureFix
             ["--experiment", "1", "--policies", "AT-TMS"],
             'no policy "AT-TMS"\n  hint: did you mean AT-TSM?',
         ),
+        (["--kind", "list", "--trace", "x"], "name one with --experiment"),
+        (["--experiment", "1", "--kind", "lits"], 'there is no kind "lits"\n  hint: known are'),
+        (
+            ["--experiment", "2", "--kind", "walks"],
+            'the experiment says "changes", which walks data does not have\n  hint: it has',
+        ),
     ],
 )
 def test_wrong_options_are_the_user_s_fault(

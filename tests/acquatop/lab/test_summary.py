@@ -13,7 +13,7 @@ import pytest
 from acquatop.errors import EnvironmentProblem
 from acquatop.lab.replay.bootstrap import interval
 from acquatop.lab.replay.data import Generated
-from acquatop.lab.replay.experiment import Experiment, load_experiment, shipped
+from acquatop.lab.replay.experiment import Experiment, Printed, load_experiment, shipped
 from acquatop.lab.replay.measure import Measured
 from acquatop.lab.replay.runner import Results
 from acquatop.lab.replay.setting import Setting
@@ -171,11 +171,29 @@ def test_the_paper_s_experiments_are_here() -> None:
     assert found["4"].ns == (0, 10, 20, 30, 40)
 
 
+def test_what_the_paper_prints_stands_beside_the_improvements() -> None:
+    printed = {("AT-TSM", "WSJ-LRU", "precision"): Printed(8.27, -2.69)}
+    made = summary(replace(EXPERIMENT, printed=printed))
+    found = {(each.new, each.metric): each.printed for each in made.improvements()}
+    assert found["AT-TSM", "precision"] == Printed(8.27, -2.69)
+    assert found["AT-TSM", "ndcg"] is None
+    assert "<td>+8.27 %</td><td>-2.69 %</td>" in report(made, [])
+
+
+def test_an_experiment_on_another_kind_has_nothing_printed() -> None:
+    own = load_experiment("2")
+    other = own.on_kind("list")
+    assert own.printed["AT-BSM", "WSJ-LRU", "ndcg_positional"] == Printed(13.27, 0.65)
+    assert {each.kind for each in other.data if isinstance(each, Generated)} == {"list"}
+    assert [each.varied for each in other.data] == [each.varied for each in own.data]
+    assert (other.printed, other.title) == ({}, f"{own.title} (list)")
+
+
 def test_an_experiment_s_mistakes_are_all_named_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(
         'policies = ["AT-TMS"]\nbudgets = [1, -3]\nk = []\nn = 10\nseeds = [1]\nextra = 1\n'
-        '[data]\nkind = "redrwn"\n'
+        '[data]\nkind = "redrwn"\n[printed.AT-TSM.WSJ-LRU]\nprecision = 3\n'
     )
     with pytest.raises(Exception, match="there is no policy") as caught:
         load_experiment(str(file))
@@ -185,6 +203,7 @@ def test_an_experiment_s_mistakes_are_all_named_with_their_lines(tmp_path: Path)
     assert 'mine.toml:3: "k" must be a number, or a list of numbers' in said
     assert 'mine.toml:6: unknown key "extra"' in said
     assert 'did you mean "redrawn"?' in said
+    assert 'mine.toml:10: "precision" must be two numbers: at best, at worst' in said
 
 
 def test_settings_come_in_the_order_of_the_results() -> None:
