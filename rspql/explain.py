@@ -174,7 +174,7 @@ def _asked(plan: TopKPlan, known: Mapping[str, Document]) -> list[Document]:
             "join": keys,
             "solutions_per_key": (known.get(iri.value) or {}).get("solutions", "many"),
             "replica": known.get(iri.value),
-            "is_shared": plan.shares_budget,
+            "is_shared": plan.shares_budget and (known.get(iri.value) or {}).get("shared", True),
             **({"looks_back": _looks_back(past)} if past else {}),
         }
         for iri, group, keys, past in several

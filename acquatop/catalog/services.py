@@ -42,7 +42,8 @@ class Refresh:
     With ``refill`` the windows' content is kept, too, and N is only the initial value; with
     ``chooses_n``, the initial value is chosen as well. ``bank`` is the unspent budget that may be
     saved up. With a ``ledger``, spending outlives the process. With a ``target``, no more of the
-    budget is spent than brings the expected quality there.
+    budget is spent than brings the expected quality there. Queries share the budget and the values
+    if it is ``shared``.
     """
 
     policy: str
@@ -53,6 +54,7 @@ class Refresh:
     ledger: str | None = None
     chooses_n: bool = False
     target: QualityTarget | None = None
+    shared: bool = True
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
         "strict",
         "ledger",
         "target",
+        "shared",
     )
     bank = section.section("bank")
     bank.allow("items", "requests")
@@ -167,4 +170,5 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
         ledger=section.place("ledger", default=LEDGER) if strict else None,
         chooses_n=chooses_n,
         target=target,
+        shared=section.flag("shared", default=True),
     )

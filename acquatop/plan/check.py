@@ -138,6 +138,7 @@ def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:
             "items": service.refresh.budget.items,
             "requests": service.refresh.budget.requests,
             "deadline_ms": round(1000 * service.refresh.budget.seconds),
+            "shared": service.refresh.shared,
         }
         for iri, service in catalog.services.items()
     }

@@ -99,7 +99,7 @@ class Replicas:
 
     def pool(self, bound: BoundQuery) -> ServicePool | None:
         """Return what a query shares with others on its stream that ask its service, if it may."""
-        if not self.shares or not bound.shares_budget or bound.service is None:
+        if not self.shares or bound.service is None or not bound.shares_budget:
             return None
         key = bound.service.iri, bound.stream.iri
         if key not in self._pools or not self._pools[key].is_used:

@@ -237,6 +237,8 @@ class BoundQuery:
     @property
     def shares_budget(self) -> bool:
         """True if windows that close together share the budget of the one service that they ask."""
+        if self.service is None or not self.service.refresh.shared:
+            return False
         return self.plan.shares_budget
 
     @property

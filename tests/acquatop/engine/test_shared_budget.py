@@ -384,6 +384,16 @@ def test_a_weight_that_is_none_is_refused(tmp_path: Path, weight: float) -> None
         engine.register(MANY[0].text, weight=weight)
 
 
+def test_queries_do_not_share_if_the_catalog_says_so(tmp_path: Path) -> None:
+    """Each asks as alone: as it would if no other query was there."""
+    World.drawn(Random(3)).write(tmp_path)
+    made = catalog(tmp_path, refresh="shared = false")
+    together = said(answers(made, MANY))
+    assert together == {query.name: said(answers(made, [query]))[query.name] for query in MANY}
+    shared = catalog(tmp_path)
+    assert said(answers(shared, MANY)) != together
+
+
 # Requests -----------------------------------------------------------------------------------------
 
 
