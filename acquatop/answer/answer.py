@@ -13,6 +13,7 @@ from rdflib.term import Identifier
 
 from acquatop.answer.estimate import Estimate
 from acquatop.answer.why import Evidence, Why, explain
+from acquatop.answer.window_lists import WindowLists
 from acquatop.catalog.quality_target import QualityTarget
 from acquatop.instants import instant_text
 from replica.budget import Budget, Spending
@@ -123,6 +124,10 @@ class Answer:
     """Quality that its budget is spent for, if the catalog sets one."""
     counts_elements: bool = False
     """True if windows count elements: then several windows may close at one time."""
+    lists: tuple[WindowLists, ...] | None = field(
+        default=None, compare=False, repr=False, metadata={"is_stored": False}
+    )
+    """Candidates held of the open windows when it was made, if the engine shows them."""
     evidence: Evidence | None = field(
         default=None, compare=False, repr=False, metadata={"is_stored": False}
     )
@@ -271,6 +276,7 @@ class Answer:
             "rejected": dict(self.counts.rejected),
             "latency_ms": round(1000 * self.latency_seconds, 1),
             "emitted": instant_text(self.emitted_ms),
+            **({} if self.lists is None else {"lists": [each.to_json() for each in self.lists]}),
         }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.window_lists import WindowLists
 from acquatop.catalog.catalog import Catalog
 from acquatop.catalog.given_frames import with_frames
 from acquatop.engine.answers_streams.table import AnswersStreams
@@ -70,7 +71,8 @@ class Engine:
     opened for. ``runtime`` is a name, or a :class:`~acquatop.runtime.Runtime` of your own;
     ``surroundings`` replace the clocks (``clock`` too), the randomness and the threads. ``streams``
     are DataFrames, by the IRIs of the streams whose rows they have: streaming ones, or, with
-    ``until_end``, others as recordings.
+    ``until_end``, others as recordings. With ``show_lists`` every answer shows the candidates that
+    were held of the open windows.
 
     ::
 
@@ -97,6 +99,7 @@ class Engine:
         recording: Recorder | None = None,
         surroundings: Surroundings | None = None,
         streams: Mapping[str, DataFrame] | None = None,
+        show_lists: bool = False,
     ) -> None:
         if streams:
             catalog = with_frames(catalog, streams)
@@ -152,7 +155,12 @@ class Engine:
             limits=catalog.evaluation,
             open_sparql=around.open_sparql,
         )
-        self._slots = SlotTable(resources, kept, reads_together=settings.reads_together)
+        self._slots = SlotTable(
+            resources,
+            kept,
+            reads_together=settings.reads_together,
+            shows_lists=show_lists,
+        )
         self._queries = QueryRegistry(self._slots, observer, live=not until_end)
         self._committer = Committer(kept, self._slots, clock)
         delivery = Delivery(
@@ -194,6 +202,7 @@ class Engine:
         state: Path | RemotePlace | str | None = None,
         autostart: bool | None = None,
         streams: Mapping[str, DataFrame] | None = None,
+        show_lists: bool = False,
     ) -> Self:
         """Return an engine for a catalog file; ``variables`` are values for ``${NAME}`` in it."""
         catalog = Catalog.load(path, variables=variables, rankers=rankers)
@@ -209,6 +218,7 @@ class Engine:
             state=state,
             autostart=autostart,
             streams=streams,
+            show_lists=show_lists,
         )
 
     # Queries --------------------------------------------------------------------------------------
@@ -272,6 +282,15 @@ class Engine:
     def groups(self) -> Sequence[Sequence[str]]:
         """The names of the queries at work, those together that are evaluated together."""
         return [[query.name for query in slot.queries] for slot in self._slots]
+
+    def lists(self, name: str) -> Sequence[WindowLists]:
+        """Return the K-list and the N-list of each open window of a query that runs.
+
+        Top-k queries by themselves over one window of time, without aggregates, have them.
+        """
+        query = self._queries.get(name)
+        slot = None if query is None else self._slots.of(query)
+        return () if slot is None else slot.lists(name)
 
     def waiting(self) -> Mapping[str, Waiting]:
         """Return the thing that each running query waits for now, by name. Any thread may ask."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acquatop.answer.answer import Answer
 from acquatop.answer.unanswered import Unanswered
+from acquatop.answer.window_lists import WindowLists
 from acquatop.engine.alignment import StreamAlignment
 from acquatop.engine.handle import RegisteredQuery
 from acquatop.errors import EnvironmentProblem
-from acquatop.query.contract import Evaluation
+from acquatop.query.contract import Evaluation, ListKeeper
 
 if TYPE_CHECKING:
     from acquatop.engine.answers_streams.stream import AnswersStream
@@ -29,9 +31,10 @@ class EvaluationSlot:
     that the streams can see if anybody still reads its answers.
     """
 
-    def __init__(self, key: str, evaluation: Evaluation) -> None:
+    def __init__(self, key: str, evaluation: Evaluation, *, shows_lists: bool = False) -> None:
         self.key = key
         self.evaluation = evaluation
+        self._shows_lists = shows_lists
         self.lock = threading.RLock()
         self.error: BaseException | None = None
         self.has_begun = False
@@ -89,8 +92,16 @@ class EvaluationSlot:
         known = None if isinstance(made, Unanswered) else self._inheritance.get(made.query)
         if known is not None and isinstance(made, Answer):
             made = known.judged(made)
+        if self._shows_lists and isinstance(made, Answer):
+            made = replace(made, lists=tuple(self.lists(made.query)))
         self.last[made.query] = made
         return made
+
+    def lists(self, query: str) -> Sequence[WindowLists]:
+        """Return the candidates held of a query's open windows; none if its kind has no lists."""
+        with self.lock:
+            evaluation = self.evaluation if self.is_running else None
+            return evaluation.lists(query) if isinstance(evaluation, ListKeeper) else ()
 
     def fail(self, error: BaseException) -> None:
         """Note an error, which ends the evaluation."""

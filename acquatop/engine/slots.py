@@ -19,15 +19,21 @@ class SlotTable:
     """Slots by the keys of their evaluations.
 
     ``reads_together`` says that queries share one reading of a stream. Otherwise none shares a
-    slot.
+    slot. With ``shows_lists`` answers show the candidates that were held.
     """
 
     def __init__(
-        self, resources: Resources, state: EngineState | None, *, reads_together: bool
+        self,
+        resources: Resources,
+        state: EngineState | None,
+        *,
+        reads_together: bool,
+        shows_lists: bool = False,
     ) -> None:
         self._resources = resources
         self._state = state
         self._reads_together = reads_together
+        self._shows_lists = shows_lists
         self._slots: dict[str, EvaluationSlot] = {}
         self._slot_of: dict[RegisteredQuery, EvaluationSlot] = {}
         self._lock = threading.RLock()
@@ -70,7 +76,7 @@ class SlotTable:
                 # Its replica was being filled meanwhile.
                 evaluation.close()
                 raise UserError("the engine has been stopped")
-            self._slots[key] = EvaluationSlot(key, evaluation)
+            self._slots[key] = EvaluationSlot(key, evaluation, shows_lists=self._shows_lists)
         return self._slots[key]
 
     def _open(self, bound: Bound, key: str, *, shared: bool) -> Evaluation:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from acquatop.answer.answer import Answer
 from acquatop.answer.unanswered import Unanswered
+from acquatop.answer.window_lists import WindowLists
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.plan.bound import Bound
@@ -118,6 +119,14 @@ class Evaluation(Protocol):
 
     def sizes(self, name: str) -> Sizes:
         """Return the number of objects held for a query."""
+
+
+@runtime_checkable
+class ListKeeper(Protocol):
+    """Evaluation that can show the candidates that it holds of its windows."""
+
+    def lists(self, name: str) -> Sequence[WindowLists]:
+        """Return the K-list and the N-list of each open window of a query; none if it has none."""
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ import numpy as np
 from acquatop.answer.answer import Answer, Counts
 from acquatop.answer.assembly import ClosedWindow
 from acquatop.answer.estimate import Estimate, worst
+from acquatop.answer.window_lists import WindowLists
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
@@ -25,6 +26,7 @@ from acquatop.query.joined_remote import remote_of
 from acquatop.query.member import Member
 from acquatop.query.ranking import ChangingRanking
 from acquatop.query.schedule.one_window import OneWindow
+from acquatop.query.topk.ranking import TopKN
 from acquatop.refresh.open_replicas import Joined
 from acquatop.refresh.replica_refresh import RankingNeeds, ReplicaRefresh
 from acquatop.refresh.service_pool import ServicePool
@@ -317,6 +319,13 @@ class TopKEvaluation:
         """Return the number of candidates of a member, and of keys in the replica."""
         candidates = len(self.members[name].operator.list) if name in self.members else 0
         return Sizes(candidates, self._remote.keys)
+
+    def lists(self, name: str) -> Sequence[WindowLists]:
+        """Return the lists of a member's open windows; none of aggregates."""
+        member = self.members.get(name)
+        if member is None or not isinstance(member.operator, TopKN):
+            return ()
+        return list(member.operator.lists(member.score_of))
 
     # Snapshots ------------------------------------------------------------------------------------
 

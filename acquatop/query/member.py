@@ -132,6 +132,10 @@ class Member(Generic[OperatorT]):
         self._facts = facts
         self._exactness = Exactness(self.bound.plan.score, facts.values)
 
+    def score_of(self, merit: float) -> float:
+        """Return the score of a merit."""
+        return self._rendering.score_of(merit)
+
     def has_begun(self, window: int) -> bool:
         """Return True if the query answers a window."""
         return self.since is None or self.since <= window

@@ -13,6 +13,7 @@ from rdflib import Literal, URIRef
 
 from acquatop.answer.answer import Answer, Counts, Row, Status
 from acquatop.answer.estimate import Estimate
+from acquatop.answer.window_lists import Listed, WindowLists
 from acquatop.app.serve.client import Client
 from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.limits import Limits
@@ -69,6 +70,10 @@ class StagedEngine:
 
     def readers(self, name: str) -> Sequence[str]:
         return ()
+
+    def lists(self, name: str) -> Sequence[WindowLists]:
+        best = Listed(1_000, 2.0, {"user": "<http://example.org/user/ann>"})
+        return [WindowLists(0, 0, 9_000, (best,), ())] if name in self.running else ()
 
     def waiting(self) -> dict[str, Waiting]:
         return self.waits

@@ -53,7 +53,7 @@ def render(answer: Answer, *, named: bool = False, wall: Clock = time.time) -> G
         _title(answer, round(1000 * wall()), named=named),
         _RESULTS[answer.form](answer),
         _summary(answer),
-        Text(),
+        Text("".join(f"{printable(each.to_text())}\n" for each in answer.lists or ()), "dim"),
     )
 
 

@@ -53,6 +53,11 @@ def add_parser(verbs: Any) -> None:
         metavar="TARGET",
         help="where answers go; may be given several times",
     )
+    parser.add_argument(
+        "--show-list",
+        action="store_true",
+        help="show the candidates held of each open window, its K-list and N-list, with answers",
+    )
     add_weight_option(parser)
     add_watch_options(parser)
     parser.set_defaults(execute=execute)
@@ -104,6 +109,7 @@ def execute(options: argparse.Namespace) -> None:
             observer=watching.observer,
             state=options.state,
             autostart=False,
+            show_lists=options.show_list,
         )
         watching.watch(engine)
         with Shutdown(engine.stop, told=watching.stopping) as ending:

@@ -110,6 +110,7 @@ class Api:
             Route(f"{one}/pause", self.pause, methods=["POST"]),
             Route(f"{one}/resume", self.resume, methods=["POST"]),
             Route(f"{one}/plan", self.plan, methods=["GET"]),
+            Route(f"{one}/state", self.state, methods=["GET"]),
             Route(f"{one}/answer", self.answer, methods=["GET"]),
             Route(f"{one}/answer/why", self.why, methods=["GET"]),
             Route(f"{one}/answers", self.answers, methods=["GET"]),
@@ -200,6 +201,11 @@ class Api:
         """Return the plan of a query."""
         served = _said(self._service.query, request.path_params["id"])
         return await self._explained(request, served.registration.text)
+
+    async def state(self, request: Request) -> Response:
+        """Return the candidates that a query holds of its open windows."""
+        found = await self._studies.do(_said, self._service.lists, request.path_params["id"])
+        return json_response({"windows": [each.to_json() for each in found]})
 
     async def check(self, request: Request) -> Response:
         """Return the diagnostics of a text, as ``acquatop check --json`` does."""

@@ -112,6 +112,15 @@ def _queries() -> Document:
                 "invalid-query not-found not-acceptable unavailable",
             ),
         },
+        f"{one}/state": {
+            "parameters": [_ID],
+            "get": _operation(
+                "showState",
+                "Show the candidates held of each open window",
+                {200: _json("Lists", "The K-list and the N-list of each")},
+                "not-found unavailable",
+            ),
+        },
     }
 
 
@@ -513,6 +522,17 @@ def _schemas() -> Document:
             solutions=_array({"type": "object"}),
             one_more=_or_null("object"),
             text=_array(text),
+        ),
+        "Lists": _object(
+            "windows",
+            windows=_array(
+                _object(
+                    "window k_list n_list",
+                    window=_object("index opens closes", index=whole, opens=text, closes=text),
+                    k_list=_array(_object("time score terms", time=text, score=number)),
+                    n_list=_array(_object("time score terms", time=text, score=number)),
+                )
+            ),
         ),
         "Answers": _object("answers", answers=_array(reference["Answer"])),
         "Plan": _object("query class strategy reason output windows remotes warnings"),

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from acquatop.answer.unanswered import Unanswered
+from acquatop.answer.window_lists import WindowLists
 from acquatop.app.serve.answers import Answers, KeptAnswer, answer_sink
 from acquatop.app.serve.channel import Channel, Event, frame
 from acquatop.app.serve.limits import Limits
@@ -262,6 +263,11 @@ class QueryService:
         if served is None:
             raise Refused("not-found", f'there is no query "{id}"')
         return served
+
+    def lists(self, id: str) -> Sequence[WindowLists]:
+        """Return the candidates that a query holds; raises :class:`Refused` for an unknown id."""
+        query = self.query(id).query
+        return () if query is None else self._engine.lists(query.name)
 
     def snapshot(self, number: int, missed: int) -> tuple[int, Iterator[bytes]]:
         """Return the opening of a reader of all events: the newest number, and a snapshot."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Generic, TypeVar
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.answer.expected_quality import ContentOfStream, ContentSample
+from acquatop.answer.window_lists import WindowLists
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneCandidates, PaneSummary
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
@@ -22,6 +23,7 @@ from acquatop.query.contenders import Contenders, first_of
 from acquatop.query.exactness import Exactness, Extents
 from acquatop.query.pane_extents import PaneExtents
 from acquatop.query.topk.first_values import FirstValues
+from acquatop.query.window_lists import lists_of
 from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.candidate_list import CandidateList
@@ -253,6 +255,19 @@ class TopKN(ABC, Generic[ListT]):
         return Proposed(
             tuple(rows.keys.tolist()), self.scoring.merits(rows.keys, rows.parts), lasts, rows.parts
         )
+
+    def lists(self, score_of: Callable[[float], float]) -> Iterator[WindowLists]:
+        """Yield the K-list and the N-list of each window that is open, by the values known now."""
+        held = self.list.held()
+        if len(held):
+            scored = self.scoring.scored
+            merits = self.scoring.merits(held.keys, held.parts)
+            # What a list costs is counted in rows that it scores: these are not its own.
+            self.scoring.scored = scored
+            sizes = self.k, self.list.n
+            yield from lists_of(
+                held, merits, self._windows, self._open_from, sizes, score_of, self.terms
+            )
 
     def needed(self) -> Iterable[str]:
         """Return the keys of all rows that are held, wait, or may be brought back."""

@@ -144,6 +144,27 @@ def test_a_list_goes_on_as_if_nothing_had_happened(tmp_path: Path, name: str) ->
 
 
 @pytest.mark.parametrize("name", [EACH, *LISTS])
+def test_answers_show_the_candidates_of_the_open_windows(tmp_path: Path, name: str) -> None:
+    events = [{"t": at, "id": at, "value": at * 7 % 23} for at in range(1, 100)]
+    (tmp_path / "events").write_text("".join(json.dumps(each) + "\n" for each in events))
+    with Engine(
+        catalog(tmp_path, name), runtime="local", until_end=True, show_lists=True
+    ) as engine:
+        query = engine.register(text_of(30, 10, 3))
+        answers = list(query)
+    assert len(answers) > 5
+    for answer in answers:
+        assert answer.lists is not None
+        for each in answer.lists:
+            # Later arrivals are there, too: they came in the same batch.
+            inside = [e for e in events if each.opens_ms < e["t"] <= each.closes_ms]
+            best = sorted(inside, key=lambda e: (-e["value"], -e["t"]))[:3]
+            assert [row.time_ms for row in each.k_list] == [e["t"] for e in best]
+            assert [row.score for row in each.k_list] == [2 * e["value"] for e in best]
+        assert answer.to_json()["lists"] == [each.to_json() for each in answer.lists]
+
+
+@pytest.mark.parametrize("name", [EACH, *LISTS])
 def test_an_explanation_names_the_list(tmp_path: Path, name: str) -> None:
     found = catalog(tmp_path, name)
     analysis = check_query(text_of(100, 50, 3), catalog=found)

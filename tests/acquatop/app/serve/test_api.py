@@ -233,6 +233,15 @@ def test_the_plan_comes_as_json_and_as_text(stage: Stage) -> None:
     assert kind_of(post(stage, "/explain", "SELECT")) == "invalid-query"
 
 
+def test_the_candidates_of_open_windows_are_shown(stage: Stage) -> None:
+    stage.client.register(QUERY)
+    (window,) = get(stage, "/queries/query/state").json()["windows"]
+    assert (window["window"]["index"], len(window["k_list"]), window["n_list"]) == (0, 1, [])
+    stage.client.pause("query")
+    assert get(stage, "/queries/query/state").json() == {"windows": []}
+    assert kind_of(get(stage, "/queries/nobody/state")) == "not-found"
+
+
 def test_a_paused_query_is_not_there_and_its_answers_stay(stage: Stage) -> None:
     stage.client.register(QUERY)
     stage.give("query", 1000)
