@@ -18,6 +18,7 @@ PAPERS = "acquatop.topk.papers"
 PUBLIC = {
     "acquatop.answer.sinks.frame": "DataFrames for Spark code of a user's own",
     "replica.rankers.battery": "tests for a ranker of a user's own",
+    "acquatop.topk.battery": "tests for a strategy of a user's own",
 }
 """Modules that only users import: documented, and reached by no verb."""
 

@@ -12,6 +12,9 @@ from acquatop.app.cli import main
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import UserError
 from acquatop.plugins import CONNECTORS, GROUPS, RANKERS, STRATEGIES, plugins
+from acquatop.topk.battery import StrategyError, check_strategy
+from acquatop.topk.papers.mintopk.pretopk import PreTopk
+from acquatop.topk.strategies import OWN, Family, TopKStrategy
 from connectors.registry import LINES
 from tests.support.worlds import NS, catalog_text
 
@@ -132,3 +135,14 @@ def test_a_stream_may_name_a_strategy_of_a_distribution(install: Install, tmp_pa
     for name, wrong in (("ours", "cannot be brought"), ("odd", "is no acquatop.topk.strategies")):
         with pytest.raises(UserError, match=rf'the strategy "{name}" of lists 1.0 .*{wrong}'):
             STRATEGIES[name]
+
+
+def test_the_battery_of_strategies_finds_what_is_wrong() -> None:
+    class Forgetful(PreTopk):
+        def resume(self, snapshot: bytes) -> None:
+            """Forget all."""
+
+    check_strategy(OWN["pretopk"])
+    check_strategy(OWN["block-skyline"])
+    with pytest.raises(StrategyError, match="wrong with k = 1 answers"):
+        check_strategy(TopKStrategy("wrong", Family.LIST, Forgetful))
