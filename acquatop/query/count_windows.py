@@ -11,13 +11,12 @@ from typing import Any
 
 from acquatop.answer.answer import Answer, Status
 from acquatop.answer.unanswered import Unanswered
-from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
-from acquatop.plugins import RANKERS
+from acquatop.plugins import RANKERS, family_of
 from acquatop.query.contract import Evaluation, Sizes, Tick
 from acquatop.query.counters import WindowCounters
 from acquatop.query.element_positions import Positions
@@ -26,6 +25,7 @@ from acquatop.query.per_element import PerElementEvaluation
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.refresh.open_replicas import Joined
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
+from acquatop.topk.strategies import Family
 from acquatop.windows import Windows
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
@@ -216,8 +216,11 @@ def _best(
     positions: Positions,
 ) -> Evaluation:
     query: Any = bound.query
-    if bound.structure is not None and bound.structure.strategy == Strategy.BLOCKS:
-        return PerElementEvaluation(query, clock=clock, instant=positions.time_of)
+    strategy = None if bound.structure is None else bound.structure.strategy
+    if strategy is not None and family_of(strategy) is Family.ELEMENTS:
+        return PerElementEvaluation(
+            query, clock=clock, instant=positions.time_of, strategy=strategy
+        )
     return TopKEvaluation(query, joined, clock=clock, rankers=rankers, instant=positions.time_of)
 
 

@@ -12,6 +12,7 @@ from rdflib.term import Identifier
 from acquatop.answer.answer import Answer, Counts, Row, Status
 from acquatop.answer.assembly import Assembly, ClosedWindow
 from acquatop.answer.certificate import Certificate
+from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.capacity import beyond
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
@@ -19,6 +20,7 @@ from acquatop.ingest.reduce.solutions import Solutions, solutions_in
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.ingest.solution_columns import number_column
 from acquatop.plan.bound import Bound, BoundQuery
+from acquatop.plugins import STRATEGIES
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.exactness import NOT_EXACT, Exactness
 from acquatop.query.formed import formed
@@ -26,8 +28,8 @@ from acquatop.query.schedule.every_position import EveryPosition
 from acquatop.query.shown_rows import RankedSolution, ShownRows
 from acquatop.query.solution_terms import SolutionTerms
 from acquatop.topk.contract import AnyArray, IntArray
-from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import NONE, Changes
+from acquatop.topk.sliding.remembered import open_elements
 from acquatop.topk.snapshot import (
     State,
     pack,
@@ -48,10 +50,11 @@ _EXACT = Certificate(Status.EXACT)
 class PerElementEvaluation:
     """Best of the last n elements, kept as they change with each; times are positions, from 1.
 
-    An element costs some nanoseconds. If it changes the best, it also costs the ranking of k rows;
-    if a window closes with it, an answer. RSTREAM answers every window, ISTREAM and DSTREAM only
-    changes. Arrivals must be distinct, and the query must ask no remote. Memory grows with n, 8
-    bytes each, and with the solutions that may still be among the best. Not thread-safe.
+    By the default ``strategy`` an element costs some nanoseconds. If it changes the best, it also
+    costs the ranking of k rows; if a window closes with it, an answer. RSTREAM answers every
+    window, ISTREAM and DSTREAM only changes. Arrivals must be distinct, and the query must ask no
+    remote. Memory grows with n, 8 bytes each, and with the solutions that may still be among the
+    best. Not thread-safe.
     """
 
     def __init__(
@@ -61,8 +64,10 @@ class PerElementEvaluation:
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
         instant: Callable[[int], int] = int,
+        strategy: str = Strategy.BLOCKS,
     ) -> None:
         self._bound = bound
+        self._strategy = STRATEGIES[strategy]
         self._schedule = EveryPosition(bound.windows)
         self.slide_ms = bound.windows.slide_ms
         self._clock = clock
@@ -77,7 +82,7 @@ class PerElementEvaluation:
             clock=clock,
             wall_clock=wall_clock,
         )
-        self._skyline = BlockSkyline(self._k, bound.windows.width_ms)
+        self._skyline = open_elements(self._strategy, self._k, bound.windows.width_ms)
         self._base = 1
         """Position of the first element that the skyline has seen."""
         self._terms = SolutionTerms(bound.plan.stream_variables)
@@ -272,7 +277,7 @@ class PerElementEvaluation:
             merits, best = state.tables["window"]["merits"], state.tables["best"]
             self._schedule.resume(state.settings["next"])
             self._base = state.settings["count"] + 1 - len(merits)
-            self._skyline = BlockSkyline(self._k, self._bound.windows.width_ms)
+            self._skyline = open_elements(self._strategy, self._k, self._bound.windows.width_ms)
             self._skyline.add(merits)
             self._unscored = state.tables["unscored"]["positions"]
             self._inexact = state.tables.get("inexact", {}).get("positions", self._inexact)

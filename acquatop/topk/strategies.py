@@ -68,6 +68,14 @@ OWN = {
         TopKStrategy(
             "block-skyline", Family.ELEMENTS, "acquatop.topk.sliding.block_skyline:BlockSkyline"
         ),
+        TopKStrategy("SA", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:sa"),
+        TopKStrategy("RA", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:ra"),
+        TopKStrategy("SASF", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:sasf"),
+        TopKStrategy("SARF", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:sarf"),
+        TopKStrategy("SAPF", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:sapf"),
+        TopKStrategy("RASF", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:rasf"),
+        TopKStrategy("RARF", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:rarf"),
+        TopKStrategy("RAPF", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:rapf"),
     )
 }
 """The project's own, by name."""

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from acquatop.catalog.catalog import Stream
-from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.bound.query import BoundQuery
 from acquatop.plan.bound.windowed import BoundWindowed
 from acquatop.plan.strategy import Choice
+from acquatop.plugins import family_of
+from acquatop.topk.strategies import Family
 from acquatop.windows import Windows
 from rspql.diagnostics import Diagnostic
 from rspql.plan import Plan
@@ -66,5 +67,6 @@ class BoundCounted:
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """Warnings about a query that is legal but likely to cost more than expected."""
-        is_cheap = self.structure is not None and self.structure.strategy == Strategy.BLOCKS
+        structure = self.structure
+        is_cheap = structure is not None and family_of(structure.strategy) is Family.ELEMENTS
         return () if is_cheap else self.query.warnings_of_open_windows()

@@ -25,6 +25,7 @@ from acquatop.query.count_windows import CountedEvaluation
 from acquatop.query.element_positions import Positions
 from acquatop.query.per_element import PerElementEvaluation
 from acquatop.topk.snapshot import SnapshotError
+from acquatop.topk.strategies import OWN, Family
 
 NS = "http://example.org/"
 STREAM = NS + "stream"
@@ -225,17 +226,17 @@ def test_only_what_comes_or_goes_is_answered_and_is_what_rstream_differs_in(shap
 
 @settings(max_examples=15)
 @given(shapes(), st.randoms(use_true_random=False))
-def test_the_block_skyline_answers_as_panes_do_whatever_the_step(shape: Shape, random: Any) -> None:
+def test_every_structure_of_elements_answers_as_panes_do(shape: Shape, random: Any) -> None:
     bound = bind(replace(shape, arrivals="distinct").text)
     trades = in_order([trade._replace(id=at) for at, trade in enumerate(shape.trades)])
     given = []
-    for strategy in (Strategy.BLOCKS, Strategy.EACH):
-        chosen = replace(bound, hint=strategy.value)
-        query = begun(chosen)
-        assert isinstance(query._work, PerElementEvaluation) == (strategy is Strategy.BLOCKS)
+    by_element = [name for name, each in OWN.items() if each.family is Family.ELEMENTS]
+    for strategy in (Strategy.EACH, Strategy.BLOCKS, random.choice(by_element)):
+        query = begun(replace(bound, hint=str(strategy)))
+        assert isinstance(query._work, PerElementEvaluation) == (strategy != Strategy.EACH)
         hand_in(query, bound, trades)
         given.append([*query.finish(STREAM)])
-    assert canonical(given[0]) == canonical(given[1])
+    assert canonical(given[0]) == canonical(given[1]) == canonical(given[2])
 
 
 # What is not a top-k query of distinct arrivals ---------------------------------------------------
@@ -324,10 +325,12 @@ def test_the_catalog_may_ask_for_panes() -> None:
     for strategy, chosen in (
         ("pane-dominance", Strategy.EACH),
         ("shared-skyline", Strategy.BLOCKS),
+        ("mintopk-list", "mintopk-list"),
+        ("RAPF", "RAPF"),
     ):
         choice = bind(text, start=f'strategy = "{strategy}"').structure
         assert choice is not None
-        assert choice.strategy is chosen
+        assert choice.strategy == chosen
 
 
 # Time ---------------------------------------------------------------------------------------------

@@ -105,6 +105,10 @@ EVALUATIONS = {
     "one row of whole windows": Kind(MEAN, "latest"),
     "counted, per element": Kind(BEST, "distinct", counts=True),
     "counted, top-k": Kind(BEST, "latest", counts=True),
+    **{
+        f"counted, by {name}": Kind(BEST, "distinct", counts=True, strategy=name)
+        for name in ("SA", "RARF", "RAPF")
+    },
     "counted, by a list": Kind(BEST, "distinct", counts=True, strategy="mintopk-list"),
     "counted, aggregates": Kind(SUMS, "distinct", counts=True),
     "counted, whole windows": Kind(WHOLE, counts=True),

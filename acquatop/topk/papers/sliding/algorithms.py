@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from acquatop.topk.contract import Certainty
 from acquatop.topk.papers.sliding.filtered import Filtered
 from acquatop.topk.papers.sliding.limit import safe_limit
@@ -36,6 +38,11 @@ def algorithm(
         return Unfiltered(n, band, Certainty.APPROXIMATE if name == "PA" else Certainty.EXACT)
     newest = half(n) if buffer is None else buffer
     return Filtered(n, band, _skyband(name[2], k, newest, sigma, gamma), newest)
+
+
+sa, ra = partial(algorithm, "SA"), partial(algorithm, "RA")
+sasf, sarf, sapf = (partial(algorithm, name) for name in ("SASF", "SARF", "SAPF"))
+rasf, rarf, rapf = (partial(algorithm, name) for name in ("RASF", "RARF", "RAPF"))
 
 
 def _skyband(initial: str, k: int, n: int, sigma: float, gamma: float) -> Skyband:

@@ -1,0 +1,96 @@
+"""Structure for windows that slide at each event, with the merits of the window beside it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.sliding.block_skyline import BlockSkyline
+from acquatop.topk.sliding.contract import Best, Changes, SlidingTopK
+from acquatop.topk.strategies import TopKStrategy
+
+
+class WindowKeeper(SlidingTopK, Protocol):
+    """Structure that another one can be made from, by the merits of its window."""
+
+    def window(self) -> FloatArray:
+        """Return the merits of the last n events, oldest first; NaN before the first."""
+
+
+class Remembered:
+    """Decorator that keeps the window's merits, 8 bytes each.
+
+    An exact structure that is given them again has the same answers from then on.
+
+    >>> held = Remembered(BlockSkyline(k=1, n=3))
+    >>> changes = held.add(np.array([5.0, 9.0, 7.0, 1.0]))
+    >>> held.window().tolist(), held.top().merits.tolist(), len(held)
+    ([9.0, 7.0, 1.0], [9.0], 3)
+    """
+
+    def __init__(self, structure: SlidingTopK) -> None:
+        self._structure = structure
+        self._recent = np.full(structure.n, np.nan)
+
+    @property
+    def k(self) -> int:
+        """Largest number of events in an answer."""
+        return self._structure.k
+
+    @property
+    def n(self) -> int:
+        """Number of events in a window."""
+        return self._structure.n
+
+    @property
+    def position(self) -> int:
+        """Number of events so far."""
+        return self._structure.position
+
+    @position.setter
+    def position(self, count: int) -> None:
+        self._structure.position = count
+
+    @property
+    def rejected(self) -> int:
+        """Number of events without a merit."""
+        return self._structure.rejected
+
+    @rejected.setter
+    def rejected(self, count: int) -> None:
+        self._structure.rejected = count
+
+    def add(self, merits: FloatArray) -> Changes:
+        """Add the next events of the stream, and return how the best changed with them."""
+        newest = merits[-self.n :]
+        if len(newest):
+            end = self.position + len(merits)
+            self._recent[np.arange(end - len(newest), end) % self.n] = newest
+        return self._structure.add(merits)
+
+    def window(self) -> FloatArray:
+        """Return the merits of the last n events, oldest first; NaN before the first."""
+        return np.roll(self._recent, -(self.position % self.n))
+
+    def top(self) -> Best:
+        """Return the best of the last n events."""
+        return self._structure.top()
+
+    def held(self) -> IntArray:
+        """Return the positions of events that may be in this or a later answer, ascending."""
+        return self._structure.held()
+
+    def __len__(self) -> int:
+        return min(self.position, self.n)
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        self._structure._check()
+
+
+def open_elements(strategy: TopKStrategy, k: int, n: int) -> WindowKeeper:
+    """Return an empty structure of a strategy for the best ``k`` of ``n`` events."""
+    structure = strategy.load()(k, n)
+    return structure if isinstance(structure, BlockSkyline) else Remembered(structure)
