@@ -97,12 +97,15 @@ def reduced(
     found: dict[str, Found] = {}
     panes: dict[Windows, IntArray] = {}
     for reducer in reducers:
-        matcher, windows = reducer.matcher, reducer.windows
-        if matcher is not None and matcher.signature not in found:
-            found[matcher.signature] = matcher.find(records)
+        matcher, windows, its = reducer.matcher, reducer.windows, None
+        if matcher is not None:
+            # A walk over the whole pattern.
+            signature = matcher.signature
+            if signature not in found:
+                found[signature] = matcher.find(records)
+            its = found[signature]
         if windows is not None and windows not in panes:
             panes[windows] = panes_of(windows, records)
-        its = None if matcher is None else found[matcher.signature]
         yield Part(
             facts, _NOWHERE if windows is None else panes[windows], reducer.reduce(records, its)
         )
