@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql.datasource import DataSource
-
 from connectors.read_limits import ALL, PLANS_WITHIN_LIMITS, ReadLimit
+from connectors.spark_classes import DataSource
 from connectors.wrapped_reader import WrappedReader, with_readers
 
 

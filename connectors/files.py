@@ -36,7 +36,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from connectors import ConnectorError
 from connectors.columns import MISFIT
@@ -45,6 +44,7 @@ from connectors.read_limits import ALL, ReadLimit, ReadMaxBytes, TriggerAvailabl
 from connectors.row_origins import ARRIVED, FILE, POSITION
 from connectors.source_files import Seen, SourceFiles
 from connectors.source_status import SourceStatus, status_of_files
+from connectors.spark_classes import DataSource, DataSourceStreamReader, InputPartition
 
 SCHEMA = pa.schema(
     [

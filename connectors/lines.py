@@ -40,7 +40,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from connectors import ConnectorError
 from connectors.line_groups import TOGETHER, GroupEnds, LineEnds
@@ -48,6 +47,7 @@ from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
 from connectors.read_limits import ALL, ReadLimit, ReadMaxBytes, TriggerAvailableNow
 from connectors.source_files import SourceFiles
 from connectors.source_status import SourceState, SourceStatus, status_of_files
+from connectors.spark_classes import DataSource, DataSourceStreamReader, InputPartition
 
 SCHEMA = pa.schema([("value", pa.binary()), ("file", pa.string()), ("position", pa.int64())])
 _LONGEST_HEADER = 1 << 20

@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from connectors import ConnectorError
 from connectors.live_source import LiveSource
@@ -42,6 +41,7 @@ from connectors.log.writer import LogWriter
 from connectors.message_identity import MessageIdentity
 from connectors.read_limits import ALL, ReadLimit, ReadMaxBytes, ReadMaxRows, TriggerAvailableNow
 from connectors.source_status import SourceState, SourceStatus
+from connectors.spark_classes import DataSourceStreamReader, InputPartition
 from connectors.unique import Uniqueness, UniqueSource
 
 LEAST_PARTITION = 4 << 20

@@ -73,12 +73,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from pyspark.sql.datasource import DataSource
-
 from connectors.live import LiveReader, log_options
 from connectors.live_source import LiveSource
 from connectors.log.folder import LogFolder
 from connectors.mqtt_client.options import MqttOptions, read_options
+from connectors.spark_classes import DataSource
 
 
 class MqttDataSource(DataSource):

@@ -11,10 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
-
 from connectors.divisible import Divisible, step, within
 from connectors.read_limits import ALL, PLANS_WITHIN_LIMITS, ReadLimit, TriggerAvailableNow
+from connectors.spark_classes import DataSource, DataSourceStreamReader
 from connectors.wrapped_reader import WrappedReader, with_readers
 
 BATCHES = 8

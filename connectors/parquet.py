@@ -48,7 +48,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from connectors import ConnectorError
 from connectors.coded import CODED
@@ -59,6 +58,7 @@ from connectors.row_origins import ROW_FILE, ROW_NUMBER
 from connectors.scalars import SCALAR
 from connectors.source_files import Seen, SourceFiles
 from connectors.source_status import SourceStatus, status_of_files
+from connectors.spark_classes import DataSource, DataSourceStreamReader, InputPartition
 
 IntArray = npt.NDArray[np.int64]
 

@@ -37,7 +37,6 @@ import stat
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource
 
 from connectors import ConnectorError
 from connectors.line_buffer import COLUMNS, LONGEST_LINE, SCHEMA, LineBuffer, received
@@ -45,6 +44,7 @@ from connectors.live import LiveReader, log_options
 from connectors.live_source import LiveSource
 from connectors.log.writer import Remembered
 from connectors.source_status import Link
+from connectors.spark_classes import DataSource
 
 STANDARD_INPUT = "-"
 _NAMES = {STANDARD_INPUT: "standard input"}

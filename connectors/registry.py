@@ -11,7 +11,7 @@ from connectors import ConnectorError
 from connectors.option import Kind, Option
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSource
+    from connectors.spark_classes import DataSource
 
 PLACES, ARRIVALS, TOPICS = "places", "arrivals", "topics"
 

@@ -38,13 +38,12 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.datasource import DataSource
-
 from connectors import ConnectorError
 from connectors.line_buffer import COLUMNS, LONGEST_LINE, LineBuffer
 from connectors.live import LiveReader, log_options
 from connectors.reconnecting import ReconnectingSource
 from connectors.source_status import Link
+from connectors.spark_classes import DataSource
 
 _CHUNK = 1 << 20
 _MOST_BYTES = 4 << 20

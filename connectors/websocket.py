@@ -45,13 +45,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.datasource import DataSource
-
 from connectors import ConnectorError
 from connectors.line_buffer import COLUMNS, LONGEST_LINE, shortened
 from connectors.live import LiveReader, log_options
 from connectors.reconnecting import HINT, ReconnectingSource
 from connectors.source_status import Link
+from connectors.spark_classes import DataSource
 
 SPLITS = ("none", "lines")
 _MOST_BYTES = 4 << 20

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-
 from connectors.read_limits import ALL, ReadLimit
+from connectors.spark_classes import DataSource, DataSourceStreamReader, InputPartition
 
 
 class WrappedReader(DataSourceStreamReader):

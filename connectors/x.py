@@ -49,10 +49,9 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql.datasource import DataSource
-
 from connectors import ConnectorError
 from connectors.live import LiveReader, log_options
+from connectors.spark_classes import DataSource
 from connectors.x_api.api import URL, check_url
 from connectors.x_api.filtered_stream import FIELDS, MOST_BACKFILL_MINUTES, FilteredStream, Settings
 from connectors.x_api.rules import rules_of

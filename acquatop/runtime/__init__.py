@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from acquatop.errors import UserError
+from acquatop.errors import EnvironmentProblem, UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -182,7 +183,10 @@ class Runtime(Protocol):
 
 
 def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) -> None:
-    """Raise :class:`UserError` unless a runtime has that name, and a use for settings of Spark."""
+    """Raise :class:`UserError` unless a runtime has that name, and a use for settings of Spark.
+
+    Raise :class:`EnvironmentProblem` if Spark is asked for and not installed.
+    """
     from acquatop.catalog.spark_settings import SparkSettings
 
     if name not in RUNTIMES:
@@ -191,6 +195,12 @@ def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) 
         hint = 'use --runtime spark (runtime="spark"), or leave out --master and --conf'
         raise UserError(
             f"a master and settings are for Spark, which does not run here\n  hint: {hint}"
+        )
+    if name == "spark" and find_spec("pyspark") is None:
+        raise EnvironmentProblem(
+            "Spark is not installed\n"
+            "  hint: install acquatop with its extra spark, or with java if there is no Java "
+            'either; or use --runtime local (runtime="local")'
         )
 
 
