@@ -204,6 +204,7 @@ def of_refresh() -> dict[str, Row]:
         "target": ("spend all", refresh.target, None),
         "deadline": ("`1s`", refresh.budget.seconds, 1.0),
         "bank": ("nothing", bank, (0, 0)),
+        "shared": ("`true`", refresh.shared, True),
         "strict": ("`false`", refresh.ledger, None),
         "ledger": ("`acquatop-spending.sqlite` beside the catalog", refresh.ledger, None),
     }

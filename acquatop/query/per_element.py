@@ -29,7 +29,7 @@ from acquatop.query.shown_rows import RankedSolution, ShownRows
 from acquatop.query.solution_terms import SolutionTerms
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.topk.sliding.contract import NONE, Changes
-from acquatop.topk.sliding.remembered import open_elements
+from acquatop.topk.sliding.with_window import open_elements
 from acquatop.topk.snapshot import (
     State,
     pack,

@@ -19,12 +19,12 @@ class WindowKeeper(SlidingTopK, Protocol):
         """Return the merits of the last n events, oldest first; NaN before the first."""
 
 
-class Remembered:
+class WithWindow:
     """Decorator that keeps the window's merits, 8 bytes each.
 
     An exact structure that is given them again has the same answers from then on.
 
-    >>> held = Remembered(BlockSkyline(k=1, n=3))
+    >>> held = WithWindow(BlockSkyline(k=1, n=3))
     >>> changes = held.add(np.array([5.0, 9.0, 7.0, 1.0]))
     >>> held.window().tolist(), held.top().merits.tolist(), len(held)
     ([9.0, 7.0, 1.0], [9.0], 3)
@@ -93,4 +93,4 @@ class Remembered:
 def open_elements(strategy: TopKStrategy, k: int, n: int) -> WindowKeeper:
     """Return an empty structure of a strategy for the best ``k`` of ``n`` events."""
     structure = strategy.load()(k, n)
-    return structure if isinstance(structure, BlockSkyline) else Remembered(structure)
+    return structure if isinstance(structure, BlockSkyline) else WithWindow(structure)
