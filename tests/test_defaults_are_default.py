@@ -135,6 +135,7 @@ def of_streams() -> dict[str, Row]:
         "buckets": ("16", stream.buckets, 16),
         "small_batches": ("`driver`", stream.small_batches, "driver"),
         "strategy": ("the cheaper one", stream.strategy, None),
+        "approximate": ("none", stream.approximate, None),
         "start_ms": ("aligned to the epoch", stream.start_ms, None),
     }
 

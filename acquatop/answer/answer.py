@@ -29,6 +29,9 @@ class Status(enum.StrEnum):
     """Only possible answer: every value that could matter was fetched now, each the only one."""
     CERTIFIED = "certified"
     """Right answer for the replica's values: some are older, or were chosen out of several."""
+    PROBABILISTIC = "probabilistic"
+    """Answer that misses a result by chance, as few do, and the catalog accepts: the reason says
+    how few."""
     APPROXIMATE = "approximate"
     """Possibly wrong answer: something unscored or already dropped might belong in it.
 

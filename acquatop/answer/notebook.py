@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 FIXED = ("query", "window", "opens", "closes", "status", "rank", "score")
 """Columns before those of the variables."""
-_COLOURS = {"exact": "#1a7f37", "certified": "#0969da", "approximate": "#9a6700"}
+_COLOURS = {
+    "exact": "#1a7f37",
+    "certified": "#0969da",
+    "probabilistic": "#8250df",
+    "approximate": "#9a6700",
+}
 
 
 def to_arrow(answers: Iterable[Answer]) -> pa.Table:

@@ -60,9 +60,11 @@ class Stream:
     clock. Each of them is None if unused. ``keys`` says where the aggregates of queries' keys are
     kept, ``buckets`` into how many parts they are cut in the executors. ``small_batches`` says
     where they are read on Spark. ``strategy`` keeps the candidates of queries without a remote;
-    None if it is chosen by cost. ``dead_letters_path`` is the file that keeps unusable records, up
-    to ``dead_letters_bytes``. ``frame`` has the rows if the program gives them. ``query`` is the
-    name of the query whose answers the stream is made of; None for a stream of the catalog's.
+    None if it is chosen by cost. ``approximate`` is the share of answers over windows that count
+    that may miss a result; None if none may. ``dead_letters_path`` is the file that keeps unusable
+    records, up to ``dead_letters_bytes``. ``frame`` has the rows if the program gives them.
+    ``query`` is the name of the query whose answers the stream is made of; None for a stream of the
+    catalog's.
     """
 
     iri: str
@@ -79,6 +81,7 @@ class Stream:
     buckets: int = BUCKETS
     small_batches: str = "driver"
     strategy: str | None = None
+    approximate: float | None = None
     dead_letters_path: str | None = None
     dead_letters_bytes: int = DEAD_LETTERS_BYTES
     frame: DataFrame | None = field(default=None, repr=False, compare=False)
@@ -209,6 +212,7 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         "buckets",
         "small_batches",
         "strategy",
+        "approximate",
         "dead_letters",
         "dead_letters_bytes",
     )
@@ -230,6 +234,7 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         buckets=section.whole("buckets", default=BUCKETS, least=1),
         small_batches=section.choice("small_batches", KEPT_IN, default="driver"),
         strategy=_strategy(section, arrivals),
+        approximate=_accepted_error(section, arrivals),
         dead_letters_path=section.path("dead_letters") if "dead_letters" in section else None,
         dead_letters_bytes=section.whole("dead_letters_bytes", default=DEAD_LETTERS_BYTES, least=1),
     )
@@ -273,6 +278,23 @@ def _strategy(section: Section, arrivals: str) -> str | None:
             hint,
         )
     return strategy
+
+
+def _accepted_error(section: Section, arrivals: str) -> float | None:
+    """Return the share of answers that may miss a result; None if none may."""
+    if "approximate" not in section:
+        return None
+    table = section.section("approximate")
+    table.allow("error")
+    error = float(table.numbers("error")[0])
+    if not 0 < error < 1:
+        table.problem('"error" must be between 0 and 1', "error")
+    if arrivals != "distinct":
+        section.problem(
+            f'approximate needs a stream whose arrivals are distinct, not "{arrivals}"',
+            "approximate",
+        )
+    return error
 
 
 def _graph(name: str, section: Section, prefixes: Mapping[str, str]) -> StaticGraph:

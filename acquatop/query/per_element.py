@@ -29,7 +29,7 @@ from acquatop.query.shown_rows import RankedSolution, ShownRows
 from acquatop.query.solution_terms import SolutionTerms
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.topk.sliding.contract import NONE, Changes
-from acquatop.topk.sliding.with_window import open_elements
+from acquatop.topk.sliding.with_window import Doubtful, WindowKeeper, open_elements
 from acquatop.topk.snapshot import (
     State,
     pack,
@@ -82,7 +82,7 @@ class PerElementEvaluation:
             clock=clock,
             wall_clock=wall_clock,
         )
-        self._skyline = open_elements(self._strategy, self._k, bound.windows.width_ms)
+        self._skyline = self._empty()
         self._base = 1
         """Position of the first element that the skyline has seen."""
         self._terms = SolutionTerms(bound.plan.stream_variables)
@@ -96,7 +96,13 @@ class PerElementEvaluation:
         self._capacity = Exactness(bound.plan.score, None).capacity
         self._inexact: IntArray = np.empty(0, dtype=np.int64)
         """Positions of elements whose scores may lack digits."""
+        self._doubts: dict[int, float] = {}
+        """Best merit of what may be missing, by the close of a window with an uncertain answer."""
         self._has_resumed = False
+
+    def _empty(self) -> WindowKeeper:
+        windows, error = self._bound.windows, self._bound.stream.approximate
+        return open_elements(self._strategy, self._k, windows.width_ms, error, windows.slide_ms)
 
     @property
     def names(self) -> Sequence[str]:
@@ -152,6 +158,8 @@ class PerElementEvaluation:
         merits = np.full(facts.events, np.nan)
         merits[positions - facts.earliest_ms] = scored
         self._note(self._skyline.add(merits))
+        if isinstance(self._skyline, Doubtful):
+            self._doubts |= {at + self._base: bar for at, bar in self._skyline.take_doubts()}
         self._terms.add(solutions)
         self._unscored = np.concatenate((self._unscored, positions[np.isnan(scored)]))
         inexact = beyond(self._bound.plan.score, self._capacity, numbers)
@@ -183,13 +191,25 @@ class PerElementEvaluation:
             result = formed(self._bound.plan, self._shown)
             counts = Counts(unscored=_count_between(self._unscored, opens, closes))
             is_exact = not _count_between(self._inexact, opens, closes)
-            certificate = _EXACT if is_exact else NOT_EXACT
+            certificate = self._certificate(closes) if is_exact else NOT_EXACT
             yield self._assembly.answer(closed, result, certificate, counts)
         opens = self._schedule.next_open_ms
         gone = int(np.searchsorted(self._unscored, opens, side="right"))
         self._unscored = self._unscored[gone:]
         self._inexact = self._inexact[np.searchsorted(self._inexact, opens, side="right") :]
         self._terms.trim(lambda: self._skyline.held() + self._base)
+
+    def _certificate(self, closes: int) -> Certificate:
+        """Return the certificate of a window's answer, given that its scores are exact."""
+        bar = self._doubts.pop(closes, None)
+        if bar is None:
+            return _EXACT
+        reason = f"by chance a result is missing, as in at most {self._error:g} of the answers"
+        return Certificate(Status.PROBABILISTIC, reason, self._rendering.score_of(bar))
+
+    @property
+    def _error(self) -> float:
+        return self._bound.stream.approximate or 0.0
 
     def _windows_to_answer(self, due: Iterable[range]) -> Iterator[int]:
         """Yield the windows to answer of those that are due: all, or those with changes."""
@@ -250,6 +270,10 @@ class PerElementEvaluation:
             "window": {"merits": skyline.window()[skyline.n - len(skyline) :]},
             "unscored": {"positions": self._unscored},
             "inexact": {"positions": self._inexact},
+            "doubts": {
+                "closes": _whole(self._doubts),
+                "bounds": np.array([*self._doubts.values()], dtype=np.float64),
+            },
             "best": {
                 "positions": _whole(self._best),
                 "merits": np.array([*self._best.values()], dtype=np.float64),
@@ -265,6 +289,8 @@ class PerElementEvaluation:
             "state": pack(_KIND, _VERSION, State(settings, tables)),
             "output": self._assembly.snapshot(),
         }
+        if isinstance(skyline, Doubtful):
+            parts["structure"] = skyline.snapshot()
         return pack_parts(
             {**parts, "held": pack_table(self._terms.table())} if len(self._terms) else parts
         )
@@ -277,8 +303,16 @@ class PerElementEvaluation:
             merits, best = state.tables["window"]["merits"], state.tables["best"]
             self._schedule.resume(state.settings["next"])
             self._base = state.settings["count"] + 1 - len(merits)
-            self._skyline = open_elements(self._strategy, self._k, self._bound.windows.width_ms)
-            self._skyline.add(merits)
+            self._skyline = self._empty()
+            if isinstance(self._skyline, Doubtful):
+                self._skyline.resume(parts["structure"])
+                self._base = 1
+            else:
+                self._skyline.add(merits)
+            doubts = state.tables.get("doubts")
+            if doubts is not None:
+                pairs = zip(doubts["closes"].tolist(), doubts["bounds"].tolist(), strict=True)
+                self._doubts = dict(pairs)
             self._unscored = state.tables["unscored"]["positions"]
             self._inexact = state.tables.get("inexact", {}).get("positions", self._inexact)
             self._best = dict(zip(best["positions"].tolist(), best["merits"].tolist(), strict=True))

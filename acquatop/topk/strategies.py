@@ -40,6 +40,10 @@ class TopKStrategy:
     scores_change: bool = False
     """True if merits may change, and rows may be removed, while they are held."""
 
+    errs: bool = False
+    """True if answers may miss a result by chance: it is also given the error that is accepted, a
+    share of the answers, and the number of events per answer."""
+
     def load(self) -> Callable[..., Any]:
         """Import and return what makes the structure."""
         if not isinstance(self.structure, str):
@@ -70,6 +74,7 @@ OWN = {
         ),
         TopKStrategy("SA", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:sa"),
         TopKStrategy("RA", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:ra"),
+        TopKStrategy("PA", Family.ELEMENTS, f"{_PAPERS}.sliding.hybrid:guarded", errs=True),
         TopKStrategy("SASF", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:sasf"),
         TopKStrategy("SARF", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:sarf"),
         TopKStrategy("SAPF", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:sapf"),

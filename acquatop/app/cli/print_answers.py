@@ -20,7 +20,12 @@ from acquatop.answer.answer import Answer, Row, Status
 from acquatop.instants import span_texts
 from replica.clocks import Clock
 
-_STYLES = {Status.EXACT: "bold green", Status.CERTIFIED: "green", Status.APPROXIMATE: "yellow"}
+_STYLES = {
+    Status.EXACT: "bold green",
+    Status.CERTIFIED: "green",
+    Status.PROBABILISTIC: "cyan",
+    Status.APPROXIMATE: "yellow",
+}
 
 
 def shower(

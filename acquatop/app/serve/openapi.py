@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from acquatop import __version__
+from acquatop.answer.answer import Status
 from acquatop.app.serve.formats import FORMATS
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.problems import KINDS, MEDIA_TYPE, PREFIX
@@ -488,7 +489,7 @@ def _schemas() -> Document:
             form={"enum": ["select", "ask", "construct", "describe"]},
             window=_object("index opens closes", index=whole, opens=text, closes=text),
             results=_array(row),
-            status={"enum": ["exact", "certified", "approximate"]},
+            status={"enum": [str(status) for status in Status]},
             reason=_or_null("string"),
             refreshed=_array(reference["Term"]),
             spent=spent,

@@ -15,7 +15,7 @@ from acquatop.windows import Windows
 MOST_KEPT = 10_000
 """Number of notes from which on the two oldest become one."""
 
-_ORDER = (Status.EXACT, Status.CERTIFIED, Status.APPROXIMATE)
+_ORDER = (Status.EXACT, Status.CERTIFIED, Status.PROBABILISTIC, Status.APPROXIMATE)
 
 
 class Note(NamedTuple):
@@ -164,7 +164,8 @@ class Inheritance:
         reasons = [] if answer.reason is None else [answer.reason]
         if _ORDER.index(worst.status) >= _ORDER.index(answer.status):
             reasons.append(worst.reason or "")
-        is_missing = worst.status is Status.APPROXIMATE and self._late_bound is not None
+        may_miss = _ORDER.index(worst.status) >= _ORDER.index(Status.PROBABILISTIC)
+        is_missing = may_miss and self._late_bound is not None
         return replace(
             answer,
             status=max(answer.status, worst.status, key=_ORDER.index),

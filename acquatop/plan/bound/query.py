@@ -231,6 +231,9 @@ class BoundQuery:
         asked = self.stream.strategy
         if hint is None and family_of(asked) in (Family.LIST, Family.ELEMENTS):
             hint = asked
+        if hint is None and self.stream.approximate is not None:
+            why = f"up to {self.stream.approximate:g} of the answers may miss a result"
+            return Choice("PA", why, {})
         available = (Strategy.EACH, Strategy.BLOCKS) if hint is None else (hint,)
         return choose(workload, available=available, hint=hint)
 

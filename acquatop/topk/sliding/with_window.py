@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -90,7 +91,31 @@ class WithWindow:
         self._structure._check()
 
 
-def open_elements(strategy: TopKStrategy, k: int, n: int) -> WindowKeeper:
-    """Return an empty structure of a strategy for the best ``k`` of ``n`` events."""
-    structure = strategy.load()(k, n)
-    return structure if isinstance(structure, BlockSkyline) else WithWindow(structure)
+@runtime_checkable
+class Doubtful(WindowKeeper, Protocol):
+    """Structure whose answers may miss a result by chance. It has a state of its own."""
+
+    def take_doubts(self) -> Sequence[tuple[int, float]]:
+        """Return the uncertain answers since the last call, in their order.
+
+        Each is the position of the last event, and the best merit of what may be missing.
+        """
+
+    def snapshot(self) -> bytes:
+        """Return the complete state as bytes."""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added."""
+
+
+def open_elements(
+    strategy: TopKStrategy, k: int, n: int, error: float | None, step: int
+) -> WindowKeeper:
+    """Return an empty structure of a strategy for the best ``k`` of ``n`` events.
+
+    It may miss results in a share ``error`` of the answers, of which there is one every ``step``
+    events.
+    """
+    structure = strategy.load()(k, n, *((error or 0.0, step) if strategy.errs else ()))
+    is_whole = isinstance(structure, BlockSkyline | Doubtful)
+    return structure if is_whole else WithWindow(structure)

@@ -5,6 +5,7 @@ import { many, milliseconds, mostly, number, percent, seconds, total } from "./w
 export const STATUS = {
   exact: { title: "Exact", short: "No other answer is possible." },
   certified: { title: "Certified", short: "Right for all values known here." },
+  probabilistic: { title: "Probabilistic", short: "A result is missing by chance, as you accept for few." },
   approximate: { title: "Approximate", short: "Something missing might belong here." },
 };
 
@@ -21,7 +22,7 @@ function trust(answer) {
     }`;
   }
   if (answer.status === "certified") return `It is certified: the right answer for the values known here. ${staleness(answer)}`;
-  return `It is approximate: ${answer.reason}.${bound(answer)}`;
+  return `It is ${answer.status}: ${answer.reason}.${bound(answer)}`;
 }
 
 function staleness(answer) {

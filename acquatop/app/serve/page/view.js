@@ -140,7 +140,7 @@ export class View {
     say(this.badge, title);
     const shown = answer.expected && answer.status !== "exact";
     say(this.worth, shown ? `${percent(answer.expected.precision)} expected precision` : "");
-    say(this.lead, answer.status === "approximate" && answer.reason ? `${answer.reason}.` : words);
+    say(this.lead, ["approximate", "probabilistic"].includes(answer.status) && answer.reason ? `${answer.reason}.` : words);
     say(this.window, `window ${span(answer.window.opens, answer.window.closes)}`);
   }
 

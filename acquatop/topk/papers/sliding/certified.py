@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Self
 
 from acquatop.topk.papers.sliding.probabilistic import ProbabilisticSkyband
 from acquatop.topk.sliding.contract import Event
@@ -28,6 +30,29 @@ class CertifiedSkyband(ProbabilisticSkyband):
         super().__init__(k, limit)
         self._gone: list[Event] = []
         """Dropped events by position, each better than all after it."""
+
+    @classmethod
+    def of(
+        cls,
+        k: int,
+        limit: int,
+        held: Iterable[Event],
+        dropped: Iterable[Event],
+        threshold: float,
+    ) -> Self:
+        """Return a band with what another has held and dropped."""
+        band = cls(k, limit)
+        for event in held:
+            band.trees.insert(event)
+        band.trees.refill()
+        band.trees.forget_changes()
+        band._gone, band.threshold = list(dropped), threshold
+        return band
+
+    @property
+    def dropped(self) -> Sequence[Event]:
+        """Dropped events of the window that may matter, by position, each better than the next."""
+        return tuple(self._gone)
 
     @property
     def best_dropped(self) -> Event | None:
