@@ -75,6 +75,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault(name, value)
     # What a Python compiles is kept: each of hundreds of programs would compile the engine again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # A program that hangs can be asked where.
+    os.environ.setdefault("PYTHONFAULTHANDLER", "1")
     sys.dont_write_bytecode = False
     config.pluginmanager.register(ProgramGuard(), "program-guard")
 

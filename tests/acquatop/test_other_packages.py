@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import programs
+
 ROOT = Path(__file__).parents[2]
 PARTS = ("rspql", "replica", "connectors")
 QUERY = """
@@ -38,14 +40,8 @@ with Engine.from_catalog("catalog.toml", runtime=RUNTIME, until_end=True) as eng
 
 def run(script: Path, *, path: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run a script in its folder, with packages found on a path."""
-    return subprocess.run(
-        [sys.executable, script.name],
-        cwd=script.parent,
-        env={**os.environ, "PYTHONPATH": str(path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(path)}
+    return programs.run([sys.executable, script.name], cwd=script.parent, env=environment)
 
 
 def script_in(folder: Path, text: str) -> Path:

@@ -20,7 +20,7 @@ from connectors.read_limits import ReadAllAvailable
 from connectors.reconnecting import Reconnecting
 from connectors.registry import CONNECTORS
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 
 class Reading:

@@ -28,7 +28,7 @@ from replica.store import ReplicaStore, Solution
 from tests.support.json_server import Answer, Asked, JsonServer, serving
 from tests.support.remote_contract import FOLLOWERS, MAPPING, integer, record, user
 
-LONG = 20.0
+LONG = 120.0
 """Seconds after which a test that waits for another thread gives up."""
 STAR = Star("u", {"f": FOLLOWERS})
 Said = Mapping[str, Sequence[Solution]]

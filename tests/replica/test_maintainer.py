@@ -26,6 +26,7 @@ from replica.spending.quota import Quota
 from replica.store import WHOLE, ReplicaStore, Solution, SolutionStore
 from tests.support.noting_client import NotingClient
 from tests.support.told import Told
+from tests.support.waiting import PATIENCE
 from tests.support.worlds import TableRemote, integer, user_term
 
 
@@ -167,7 +168,7 @@ def test_a_key_is_not_asked_for_again_while_a_request_for_it_is_under_way() -> N
     assert (second.spending.items, keeper.under_way) == (1, 2)
     remote.opened.set()
     for _ in range(2):
-        assert remote.answered.acquire(timeout=30)
+        assert remote.answered.acquire(timeout=PATIENCE)
     assert sorted(remote.asked) == [[user_term("a")], [user_term("b")]]
 
 
@@ -405,7 +406,7 @@ def test_a_remote_that_hangs_delays_nothing_and_holds_no_more_than_its_workers()
     assert (second.spending.items, second.spending.requests) == (0, 0)
     remote.opened.set()
     for _ in range(2):
-        assert remote.answered.acquire(timeout=30)
+        assert remote.answered.acquire(timeout=PATIENCE)
     changed: set[str] = set()
     for _ in range(1000):  # a delivery is on its way from one thread to the other
         changed.update(keeper.refresh([]).changed)

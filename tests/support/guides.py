@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acquatop.app.cli import main
+from tests.support.programs import PATIENCE, run
 
 _SNIPPET = re.compile(
     r"(?:^<!-- (?:not run by the tests|run by a test of its own): (?P<why>[^\n]+) -->\n)?"
@@ -84,15 +85,13 @@ def _printed(place: str, command: str) -> str:
             code = main(arguments)
         assert code == 0, f"{place}: {command} ended with {code}"
     elif program == "pip":
-        subprocess.run(command, shell=True, check=True, timeout=100)
+        subprocess.run(command, shell=True, check=True, timeout=PATIENCE)
         sys.path.insert(0, os.environ["PIP_TARGET"])
     elif program == "python":
         with redirect_stdout(said):
             runpy.run_path(arguments[0], run_name="__main__")
     else:
-        done = subprocess.run(
-            ["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60
-        )
+        done = run(["sh", "-c", command])
         assert done.returncode == 0, (
             f"{place}: {command} ended with {done.returncode}: {done.stderr}"
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-LONG = 10.0
+LONG = 60.0
 """Seconds that nothing takes which works."""
 
 

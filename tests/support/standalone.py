@@ -21,7 +21,7 @@ SPARK_HOME = Path(pyspark.__file__).parent
 QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """Options of a Java that lives for seconds."""
 _CLASS = "org.apache.spark.deploy"
-_WAIT = 90
+_WAIT = 240
 
 
 @dataclass

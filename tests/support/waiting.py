@@ -9,7 +9,7 @@ from typing import Any
 from connectors.live import LiveReader
 from connectors.read_limits import ReadAllAvailable, ReadLimit
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 """Seconds to wait at most."""
 
 Offset = dict[str, Any]

@@ -21,6 +21,7 @@ from acquatop.answer.sinks import open_sink
 from acquatop.engine.engine import Engine
 from acquatop.engine.observer import BatchSeen, Silent
 from connectors.log.folder import LogFolder
+from tests.support import programs
 from tests.support.connector_examples import example_of
 from tests.support.markers import THOROUGH
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto
@@ -28,7 +29,7 @@ from tests.support.mqtt.proxy import Proxy, Way
 from tests.support.mqtt.publisher import Publisher
 from tests.support.simulation.recorded import Run, judge_recorded, write_history
 from tests.support.simulation.scenario import NS, QuerySpec, Record, StreamSpec
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.skipif(
     MOSQUITTO is None or PASSWD is None,
@@ -141,7 +142,7 @@ def test_every_message_counts_once_when_engine_broker_and_network_are_killed(
             with closing(Publisher(broker.port)) as publisher:
                 publisher.publish(readings(said, said + 150))
             said += 150
-            assert proxy.happened.wait(60)
+            assert proxy.happened.wait(PATIENCE)
             proxy.cut()
             if trial % 2 == 0:
                 engine.wait()
@@ -334,9 +335,7 @@ def test_the_plant_s_demo_answers() -> None:
         "2",
         "--json",
     ]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = programs.run(command, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == 2

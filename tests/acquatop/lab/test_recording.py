@@ -46,6 +46,7 @@ from replica.remotes.records import Field, KeyTemplate, RecordMapping, Star
 from replica.remotes.table import TableRemote as ReplayedRemote
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
+from tests.support import programs
 from tests.support.markers import THOROUGH
 from tests.support.recorded_runs import (
     SLIDE,
@@ -70,7 +71,7 @@ from tests.support.worlds import (
 )
 
 ROOT = Path(__file__).parents[3]
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 
 def tape_of(path: Path, column: TableColumn | None = None) -> PatternTape:
@@ -496,7 +497,7 @@ def test_a_recording_that_was_killed_goes_on_and_has_each_event_once(world: Path
     with started(world, "--json") as process:
         wait_for(process, world, 40)
         process.send_signal(signal.SIGTERM)
-        said, complaints = process.communicate(timeout=PATIENCE)
+        said, complaints = programs.end_of(process)
     assert (process.returncode, complaints) == (0, "")
     assert json.loads(said)["keys"] == len(USERS)
     assert [json.loads(line)["time_ms"] for line in lines_of(world)] == list(range(1, 41))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from acquatop import Engine
+from tests.support import programs
 from tests.support.cluster_runs import (
     CODE,
     HERE,
@@ -33,7 +33,7 @@ from tests.support.scale_out import EVENTS, QUERIES, ROOT, write_world
 from tests.support.serving import World, serving
 from tests.support.standalone import Standalone, standalone
 
-pytestmark = [pytest.mark.spark, THOROUGH, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, THOROUGH]
 PAGE = ROOT / "docs" / "howto" / "cluster.md"
 NAME = "top of lines"
 RECORDED = ("catalog.toml", "query.rspql", "stream.ndjson", "remote.jsonl")
@@ -84,13 +84,8 @@ class Shell:
         inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
         path = f"{self.path}{os.pathsep}{os.environ['PATH']}"
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=self.folder,
-            env={**inherited, **offline, "PATH": path},
-            capture_output=True,
-            text=True,
-        )
+        environment = {**inherited, **offline, "PATH": path}
+        done = programs.run(["sh", "-c", command], cwd=self.folder, env=environment)
         assert done.returncode == 0, f"{command}: {done.stdout} {done.stderr}"
 
 
@@ -200,20 +195,15 @@ def test_a_service_works_on_the_cluster_of_its_catalog(
             assert subset(answer, json.loads(expected)) == json.loads(expected)
         assert cluster.files("stderr") - before
         child.terminate()
-        assert child.wait(timeout=100) == 0
+        _, said = programs.end_of(child)
+        assert child.returncode == 0, said
 
 
 def recorded(world: Path, out: Path, *options: str) -> dict[str, bytes]:
     """Record the stream to its end; return the recording's files for a replay."""
     verb = [sys.executable, "-m", "acquatop", "record", "--query", "query.rspql"]
     catalog = ["--catalog", "latest.toml", "--out", str(out), "--events", str(EVENTS)]
-    done = subprocess.run(
-        [*verb, *catalog, *options],
-        cwd=world,
-        env=surroundings(),
-        capture_output=True,
-        text=True,
-    )
+    done = programs.run([*verb, *catalog, *options], cwd=world, env=surroundings())
     assert done.returncode == 0, done.stderr
     return {name: (out / name).read_bytes() for name in RECORDED}
 

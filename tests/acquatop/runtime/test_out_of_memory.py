@@ -22,10 +22,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from acquatop.runtime.lost_results import lost_tasks
+from tests.support import programs
 from tests.support.scale_out import ROOT
 from tests.support.waiting import without_waits
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 RUN = [sys.executable, "-m", "acquatop", "run"]
 STREAM = """[prefixes]
 "" = "http://example.org/"
@@ -52,9 +53,7 @@ def command(folder: Path, *more: str, **stream: str) -> list[str]:
 
 def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        arguments, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=350
-    )
+    return programs.run(arguments, cwd=ROOT, env=surroundings)
 
 
 def test_what_is_planned_at_once_need_not_be_sent_at_once(tmp_path: Path) -> None:
@@ -145,7 +144,7 @@ def test_a_java_that_is_killed_ends_the_run(tmp_path: Path) -> None:
     )
     os.kill(int(found.stdout), signal.SIGKILL)
     # It would go on for ever.
-    _, said = child.communicate(timeout=200)
+    _, said = programs.end_of(child)
     assert child.returncode == 1
     assert (
         without_waits(said) == "acquatop: the stream <http://example.org/s> has failed on Spark: "

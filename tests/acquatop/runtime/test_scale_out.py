@@ -6,7 +6,6 @@ The same bytes from all.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support import programs
 from tests.support.scale_out import QUERIES, ROOT, battery, write_world
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 CLUSTER = "local-cluster[2,1,1024]"
 """Two executors of one core and 1024 MiB each, on this machine."""
 
@@ -37,7 +37,7 @@ def right(catalog: Path) -> dict[str, list[str]]:
 @pytest.fixture(scope="module")
 def cluster(catalog: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.support.scale_out", str(catalog.parent), CLUSTER]
-    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=350)
+    child = programs.run(command, cwd=ROOT)
     assert child.returncode == 0, child.stderr[-3000:]
     found: dict[str, Any] = json.loads(child.stdout)
     return found

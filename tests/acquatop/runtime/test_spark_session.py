@@ -23,6 +23,7 @@ from acquatop.runtime import open_runtime
 from acquatop.runtime.session import own_properties
 from acquatop.runtime.spark import SparkRuntime
 from examples.oxigraph import OxigraphServer
+from tests.support import programs
 from tests.support.guides import snippets_of
 from tests.support.recorded_runs import Run, replayed, shown
 
@@ -84,13 +85,10 @@ def world(tmp_path: Path) -> Path:
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    return subprocess.run(
-        command, cwd=folder, env=surroundings, capture_output=True, text=True, timeout=240
-    )
+    return programs.run(command, cwd=folder, env=surroundings)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_session_of_spark_submit_is_used_and_left_as_it_was(world: Path) -> None:
     (world / "main.py").write_text(SCRIPT)
     conf = ["--conf", "spark.ui.enabled=false", "--conf", "spark.sql.session.timeZone=Asia/Tokyo"]
@@ -119,7 +117,6 @@ def logged_properties(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_run_in_spark_submit_works_with_its_settings_alone(world: Path) -> None:
     (world / "log").mkdir()
     (world / "acquatop-run.py").write_text(command_of_the_page())
@@ -146,7 +143,6 @@ def command_of_the_page() -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_run_is_where_and_as_its_options_say(world: Path) -> None:
     (world / "log").mkdir()
     command = [

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from acquatop.runtime.java import find_java, java_home
+from tests.support import programs
 from tests.support.cluster_runs import (
     ALL,
     CODE,
@@ -34,7 +35,7 @@ from tests.support.namespaces import machines, reason_without
 from tests.support.scale_out import QUERIES, ROOT, write_world
 from tests.support.standalone import SPARK_HOME, Standalone, standalone
 
-pytestmark = [pytest.mark.spark, THOROUGH, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, THOROUGH]
 NAMES = ("top of lines", "sums of lines")
 PACKAGES = ("acquatop", "connectors", "replica", "rspql")
 
@@ -121,14 +122,7 @@ def running(folder: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(folder, *more),
-        cwd=folder,
-        env=surroundings(),
-        capture_output=True,
-        text=True,
-        timeout=380,
-    )
+    return programs.run(command(folder, *more), cwd=folder, env=surroundings())
 
 
 def events_in(folder: Path) -> list[dict[str, Any]]:
@@ -169,7 +163,7 @@ def test_a_restart_and_a_killed_worker_change_no_byte(
         assert child.stdout.readline().startswith("{")
         # As a machine goes: with its executor.
         os.killpg(victim.process.pid, signal.SIGKILL)
-        _, said = child.communicate(timeout=300)
+        _, said = programs.end_of(child)
         assert child.returncode == 0, said
     assert answers_in(tmp_path / "out") == right
     assert_one_was_lost(events_in(log))
@@ -199,7 +193,8 @@ def test_work_that_waits_for_executors_is_said(world: Path, cluster: Standalone)
         )
         assert "can it reach 127.0.0.1?" in next(said)
         child.terminate()
-        assert child.wait(timeout=100) == 0, child.stderr.read()
+        _, rest = programs.end_of(child)
+        assert child.returncode == 0, rest
 
 
 def test_code_that_executors_have_not_is_said(
@@ -239,9 +234,7 @@ def submit(cluster: Standalone, more: Sequence[str], folder: Path) -> str:
     (folder / "main.py").write_text(MAIN)
     python = {"PYSPARK_DRIVER_PYTHON": sys.executable}
     start = [str(SPARK_HOME / "bin" / "spark-submit"), *on(cluster, ONE), *more, "main.py", *NAMES]
-    done = subprocess.run(
-        start, cwd=folder, env={**surroundings(), **python}, capture_output=True, text=True
-    )
+    done = programs.run(start, cwd=folder, env={**surroundings(), **python})
     assert done.returncode == 0, done.stdout[-2000:]  # Java has put its errors there
     return done.stdout
 
@@ -286,12 +279,8 @@ def test_machines_with_addresses_of_their_own_give_the_same_bytes(
                 "spark.driver.bindAddress": first,
             }
             more = ["--until-end", "--master", cluster.url, *confs(conf)]
-            done = subprocess.run(
-                [*driver, *command(world, *more, "--to", f"canonical:{tmp_path}/out")],
-                env=surroundings(),
-                capture_output=True,
-                text=True,
-            )
+            start = [*driver, *command(world, *more, "--to", f"canonical:{tmp_path}/out")]
+            done = programs.run(start, env=surroundings())
         finally:
             cluster.end()
     assert done.returncode == 0, done.stderr

@@ -20,7 +20,7 @@ from examples.x.server import XServer
 from tests.support.mqtt.mosquitto import Mosquitto
 from tests.support.mqtt.publisher import Publisher
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from examples.mosquitto import PLACES
 from examples.server_process import ATTEMPTS, free_ports, is_taken
 from tests.support.certificate import CERTIFICATE
+from tests.support.programs import PATIENCE
 
 MOSQUITTO = shutil.which("mosquitto", path=PLACES)
 PASSWD = shutil.which("mosquitto_passwd", path=PLACES)
@@ -90,7 +91,7 @@ class Mosquitto:
     def stop(self) -> None:
         """Let it end by itself, which keeps what it is to keep."""
         self._process.terminate()
-        self._process.wait(60)
+        self._process.wait(PATIENCE)
 
     def kill(self) -> None:
         self._process.kill()

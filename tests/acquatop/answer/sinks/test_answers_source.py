@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acquatop.answer.sinks import open_sink
 from acquatop.answer.sinks.answers_source import AnswersDataSource
 from acquatop.errors import UserError
+from tests.support import programs
 from tests.support.answers_out import QUERY, engine
 from tests.support.sink_samples import answer
 
@@ -159,7 +160,6 @@ def program(folder: Path, *ends: str) -> list[str]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_after_a_kill_each_row_is_in_the_table_once(tmp_path: Path) -> None:
     write_events(tmp_path, 1, EVENTS // 2)
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -178,7 +178,7 @@ def test_after_a_kill_each_row_is_in_the_table_once(tmp_path: Path) -> None:
     os.killpg(child.pid, signal.SIGKILL)
     child.wait()
     child.stdout.close()
-    subprocess.run(program(tmp_path, "to the end"), env=surroundings, check=True, timeout=300)
+    programs.run(program(tmp_path, "to the end"), env=surroundings).check_returncode()
     log = sorted((tmp_path / "out" / "_spark_metadata").iterdir(), key=lambda file: file.name)
     names = {
         json.loads(line)["path"].rpartition("/")[2]

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from examples.oxigraph import OxigraphServer
+from tests.support import programs
 from tests.support.markers import THOROUGH
 from tests.support.waiting import without_waits
 from tests.support.worlds import Event, catalog_text, query_text, user_term
@@ -29,15 +30,7 @@ DEMO = [sys.executable, "-m", "examples.social_media.demo"]
 
 def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     surroundings = {**os.environ, **environment}
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=surroundings,
-        timeout=120,
-        check=False,
-    )
+    return programs.run(command, cwd=ROOT, env=surroundings)
 
 
 @pytest.fixture
@@ -225,7 +218,7 @@ def assert_nothing_is_left(process: subprocess.Popen[str], messages: str) -> Non
 @THOROUGH
 def test_the_demo_answers_and_leaves_nothing_behind() -> None:
     with demo("--windows", "3", "--runtime", "local") as process:
-        out, err = process.communicate(timeout=120)
+        out, err = programs.end_of(process)
     assert process.returncode == 0, err
     assert len(out.splitlines()) == 3
     assert_right(out.splitlines())
@@ -263,7 +256,7 @@ def end_demo(runtime: str, ending: signal.Signals) -> None:
             os.killpg(process.pid, ending)  # to the whole group, as a terminal does it
         else:
             process.send_signal(ending)
-        _, err = process.communicate(timeout=60)
+        _, err = programs.end_of(process)
     assert process.returncode == 0, err
     assert "Traceback" not in err
     assert_nothing_is_left(process, err)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from acquatop.answer.answer import Answer
 from acquatop.app.cli import main
 from acquatop.lab.replay import runner
 from examples.oxigraph import OxigraphServer
+from tests.support import programs
 from tests.support.markers import THOROUGH
 from tests.support.minimal_answers import from_json
 from tests.support.minimal_oracle import problems
@@ -62,13 +62,7 @@ def test_run(tmp_path: Path, server: OxigraphServer) -> None:
     with remotes(tmp_path, server) as people:
         files = written(tmp_path, people, "sparql", asked)
         command = [sys.executable, "-m", "acquatop", "run", *files, "--catalog", "catalog.toml"]
-        done = subprocess.run(
-            [*command, "--until-end", "--json"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = programs.run([*command, "--until-end", "--json"], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     answers = [from_json(json.loads(line)) for line in done.stdout.splitlines()]
     by_query: defaultdict[str, list[Answer]] = defaultdict(list)

@@ -33,10 +33,11 @@ from acquatop.ingest.reduce.records import Records
 from connectors.mapping import JsonMapping, Template
 from connectors.row_origins import FILE, POSITION
 from examples.oxigraph import OxigraphServer
+from tests.support import programs
 from tests.support.markers import THOROUGH
 
 ROOT = Path(__file__).parents[4]
-PATIENCE = 120.0
+PATIENCE = 240.0
 CATALOG = """
 [prefixes]
 "" = "http://example.org/"
@@ -84,15 +85,7 @@ def surroundings(**more: str) -> dict[str, str]:
 
 
 def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*more),
-        cwd=folder,
-        env=surroundings(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    return programs.run(command(*more), cwd=folder, env=surroundings())
 
 
 class Program:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +11,8 @@ import pytest
 
 from acquatop.app.cli.shutdown import SIGNALS, Shutdown
 from acquatop.errors import EnvironmentProblem
+from tests.support import programs
+from tests.support.staged import LIMIT
 
 ROOT = Path(__file__).parents[4]
 
@@ -48,7 +49,7 @@ def test_a_signal_stops_it_in_a_thread_and_cuts_nothing_off(number: signal.Signa
     with Shutdown(engine.stop, told=told.set) as ending:
         ending.gently()
         signal.raise_signal(number)
-        reached = engine.ended.wait(10)
+        reached = engine.ended.wait(LIMIT)
     assert reached
     assert told.is_set()
     assert ending.asked
@@ -68,7 +69,7 @@ def test_a_handler_that_others_put_there_meanwhile_is_replaced() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         ending.gently()
         signal.raise_signal(signal.SIGINT)
-        assert engine.ended.wait(10)
+        assert engine.ended.wait(LIMIT)
 
 
 def test_a_second_signal_ends_at_once_also_when_the_first_came_early_or_the_end_is_under_way() -> (
@@ -80,7 +81,7 @@ def test_a_second_signal_ends_at_once_also_when_the_first_came_early_or_the_end_
         ending.gently()
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
-        assert engine.ended.wait(10)
+        assert engine.ended.wait(LIMIT)
     assert numbers == [signal.SIGINT]
 
     def stop_and_be_told_again() -> None:
@@ -144,7 +145,5 @@ def test_a_process_whose_stop_hangs_ends_at_the_second_signal(
     first: str, second: str, code: int
 ) -> None:
     command = [sys.executable, "-c", STUCK.format(first=first, second=second)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
-    )
+    done = programs.run(command, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (code, "ready\n", "")
