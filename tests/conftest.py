@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
 
 from examples.oxigraph import OxigraphServer
+from tests.support import quick_java
 from tests.support.hdfs.packages import lacking
 from tests.support.hdfs.running import hdfs_server
 from tests.support.heavy import is_heavy
@@ -62,16 +62,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
     return ByFile(config, log) if config.option.dist == "load" else None
 
 
-SHORT_LIVED_JAVA = {
-    "SPARK_CONF_DIR": str(Path(__file__).parent / "fixtures" / "spark"),
-    "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
-"""Settings of each Spark that tests start, also by programs: a third of their work."""
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Watch what tests start, and let Spark and Python start quickly."""
-    for name, value in SHORT_LIVED_JAVA.items():
+    for name, value in quick_java.surroundings().items():
         os.environ.setdefault(name, value)
     # What a Python compiles is kept: each of hundreds of programs would compile the engine again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

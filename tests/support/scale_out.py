@@ -28,6 +28,7 @@ from acquatop.query.aggregates import moving
 from acquatop.runtime import publications, stream_carrier
 from acquatop.runtime.executor_work import InExecutors
 from acquatop.runtime.java import find_java, java_home
+from tests.support import quick_java
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -216,7 +217,7 @@ def battery(
         }
 
 
-_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_JAVA = f"-XX:+UseSerialGC {quick_java.options()}"
 
 
 # The program --------------------------------------------------------------------------------------

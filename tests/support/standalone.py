@@ -16,9 +16,10 @@ from pathlib import Path
 import pyspark
 
 from acquatop.runtime.java import find_java, java_home
+from tests.support import quick_java
 
 SPARK_HOME = Path(pyspark.__file__).parent
-QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+QUICK = f"-XX:+UseSerialGC {quick_java.options()}"
 """Options of a Java that lives for seconds."""
 _CLASS = "org.apache.spark.deploy"
 _WAIT = 240
