@@ -35,6 +35,7 @@ from connectors.row_origins import FILE, POSITION
 from examples.oxigraph import OxigraphServer
 from tests.support import programs
 from tests.support.markers import THOROUGH
+from tests.support.waiting import without_waits
 
 ROOT = Path(__file__).parents[4]
 PATIENCE = 240.0
@@ -85,7 +86,10 @@ def surroundings(**more: str) -> dict[str, str]:
 
 
 def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return programs.run(command(*more), cwd=folder, env=surroundings())
+    """Run a command; of what it says, lines about waits are left out."""
+    done = programs.run(command(*more), cwd=folder, env=surroundings())
+    done.stderr = without_waits(done.stderr)
+    return done
 
 
 class Program:
