@@ -40,8 +40,9 @@ def explain(
     ``remotes`` maps a service's IRI to the settings of its replica (``policy``, ``items``, ``n``,
     which is None if it is chosen while running, …). ``structure`` has the ``name`` of the structure
     that keeps the candidates, the reason for its choice (``because``), and whether several queries
-    share it (``shared``). ``sent`` says what executors send to the driver. ``answers`` maps the
-    streams that queries make to those queries' names. The explanation leaves out what is not given.
+    share it (``shared``), maybe also the share of answers that may miss a result (``error``).
+    ``sent`` says what executors send to the driver. ``answers`` maps the streams that queries make
+    to those queries' names. The explanation leaves out what is not given.
     """
     plan = analysis.plan
     assert plan is not None, "a query with errors has no plan to explain"
@@ -609,6 +610,10 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
 
 
 def _certainty(document: Document) -> _Branch:
+    error = (document["structure"] or {}).get("error")
+    if error is not None:
+        few = f"for up to {error:g} of the answers, which say that they miss a result by chance"
+        return f"certainty: exact, but {few}, and for what comes too late", []
     if not document["remotes"]:
         return "certainty: exact, but for what comes too late", []
     return "certainty, said with each answer", [

@@ -180,4 +180,6 @@ def sent_of(analysis: Analysis, catalog: Catalog | None) -> str | None:
 
 
 def _chosen(choice: Choice) -> dict[str, Any]:
-    return {"name": str(choice.strategy), "because": choice.why, "shared": choice.is_shared}
+    error = {} if choice.error is None else {"error": choice.error}
+    name, because = str(choice.strategy), choice.why
+    return {"name": name, "because": because, "shared": choice.is_shared, **error}

@@ -101,6 +101,8 @@ class Choice:
     strategy: str
     why: str
     expected: Mapping[Strategy, float]
+    error: float | None = None
+    """Share of the answers that may miss a result by chance."""
 
     @property
     def is_shared(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from acquatop.catalog.catalog import Service, Stream
 from acquatop.catalog.graphs import StaticGraph
@@ -231,11 +231,13 @@ class BoundQuery:
         asked = self.stream.strategy
         if hint is None and family_of(asked) in (Family.LIST, Family.ELEMENTS):
             hint = asked
-        if hint is None and self.stream.approximate is not None:
-            why = f"up to {self.stream.approximate:g} of the answers may miss a result"
-            return Choice("PA", why, {})
+        error = self.stream.approximate
+        if hint is None and error is not None:
+            return Choice("PA", "the catalog accepts an error", {}, error)
         available = (Strategy.EACH, Strategy.BLOCKS) if hint is None else (hint,)
-        return choose(workload, available=available, hint=hint)
+        choice = choose(workload, available=available, hint=hint)
+        errs = hint is not None and hint in STRATEGIES and STRATEGIES[hint].errs
+        return replace(choice, error=error) if errs else choice
 
     @property
     def shares_budget(self) -> bool:

@@ -12,11 +12,13 @@ import pytest
 
 from acquatop import Answer, Engine
 from acquatop.answer.notebook import to_arrow
-from acquatop.app.cli.print_answers import output_console, render
+from acquatop.app.cli import print_answers
 from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.plan.check import check_query, structure_of
 from acquatop.topk.papers.sliding.hybrid import Hybrid, guarded
 from acquatop.topk.sliding.block_skyline import BlockSkyline
+from acquatop.topk.strategies import OWN, Family
+from rspql.explain import explain, render
 
 N, K, ERROR = 40, 2, 0.05
 QUERY = f"""PREFIX : <http://example.org/>
@@ -84,8 +86,8 @@ def test_a_share_of_the_answers_says_that_a_result_is_missing_and_the_others_are
         assert this.to_json()["status"] == "probabilistic"
         assert "probabilistic" in this._repr_html_()
         assert to_arrow([this])["status"].to_pylist() == ["probabilistic"] * len(this.rows)
-        with (console := output_console()).capture() as said:
-            console.print(render(this))
+        with (console := print_answers.output_console()).capture() as said:
+            console.print(print_answers.render(this))
         assert "probabilistic" in said.get()
 
 
@@ -118,11 +120,16 @@ def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
 
 
 def test_an_explanation_says_what_is_accepted_and_a_hint_overrides_it(tmp_path: Path) -> None:
-    for more, name in ((ACCEPTED, "PA"), (f'{ACCEPTED}\nstrategy = "RAPF"', "RAPF")):
+    named = [name for name, each in OWN.items() if each.family is Family.ELEMENTS]
+    hinted = [(f'{ACCEPTED}\nstrategy = "{name}"', name) for name in named]
+    for more, name in ((ACCEPTED, "PA"), *hinted):
         found = catalog(tmp_path, more)
-        structure = structure_of(check_query(QUERY, catalog=found), found)
+        analysis = check_query(QUERY, catalog=found)
+        structure = structure_of(analysis, found)
         assert structure is not None
-        assert structure["name"] == name
+        said = render(explain(analysis, structure=structure))
+        assert f"structure: {name}, because" in said
+        assert ("exact, but for up to 0.05 of the answers" in said) == (name == "PA")
     with pytest.raises(CatalogError, match='"error" must be between 0 and 1'):
         catalog(tmp_path, "approximate = { error = 1 }")
     with pytest.raises(CatalogError, match="needs a stream whose arrivals are distinct"):
