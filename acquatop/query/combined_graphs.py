@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from acquatop.ingest.combining_graph_matcher import CombiningGraphMatcher
 from acquatop.ingest.panes import Pane
+from acquatop.ingest.scoring import BoolArray
 from acquatop.ingest.solution_columns import GONE, IDENTITY
 from acquatop.query.held_records import HeldRecords, in_order_of_coming
-from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 
 
@@ -23,51 +23,48 @@ class CombinedGraphs:
     time of its solutions; what the others say is evaluated then. A new record may take solutions
     away, if the pattern has OPTIONAL, MINUS or EXISTS.
 
-    A record is evaluated once, and again with each that comes or goes of its subject.
+    A record is evaluated once, and again at each close by which others of its subject come or go.
     """
 
     def __init__(self, matcher: CombiningGraphMatcher, windows: Windows) -> None:
         self._matcher = matcher
         self._held = HeldRecords(windows)
 
-    def changes(self, window: int) -> Iterator[Pane]:
-        """Yield the solutions of subjects some of whose records have gone, before a window."""
-        left = self._held.close_before(window)
-        if len(left):
-            said, subjects = self._held_of(left)
-            yield from self._held.panes(self._evaluated(said, subjects))
+    def closing(self, window: int, panes: Iterable[Pane]) -> Iterator[Pane]:
+        """Yield what records that come and go bring and take, by the panes of the oldest records.
 
-    def solutions(self, pane: Pane) -> Iterator[Pane]:
-        """Yield what a pane's records bring and take, by the panes of the oldest records."""
-        yield from self.changes(pane.first)
-        codes, together = self._held.come(pane.solutions)
-        before, subjects = self._held_of(codes[together])
-        every = pane.solutions if before is None else pa.concat_tables([before, pane.solutions])
-        made = self._evaluated(every, np.concatenate((subjects, codes)))
-        if before is not None and self._matcher.retracts:
-            shown = self._evaluated(before, subjects)
+        The solutions of a subject go with its oldest record, so those of subjects that lose records
+        need not be withdrawn.
+        """
+        lost = self._held.close_before(window)
+        before = len(self._held)
+        new = [pane for pane in panes if pane.last >= window]
+        come = [self._held.come(pane.solutions)[0] for pane in new]
+        for pane, codes in zip(new, come, strict=True):
+            self._held.stay(pane, codes)
+        touched = self._held.of(np.concatenate([lost[:0], *come]))
+        is_lost = self._held.of(lost)
+        if not (touched | is_lost).any():
+            return
+        made = self._evaluated(touched | is_lost)
+        old = touched & ~is_lost & (np.arange(len(touched)) < before)
+        if self._matcher.retracts and old.any():
+            shown = self._evaluated(old)
             gone = _without(shown, made)
             if len(gone):
                 at = gone.schema.get_field_index(GONE)
                 gone = gone.set_column(at, GONE, pa.array(np.ones(len(gone), dtype=np.bool_)))
-                yield Pane(gone, pane.first, pane.last)
+                yield Pane(gone, new[0].first, new[0].last)
             made = _without(made, shown)
         yield from self._held.panes(made)
-        self._held.stay(pane, codes)
 
-    def _held_of(self, codes: IntArray) -> tuple[pa.Table | None, IntArray]:
-        """Return the records held of some subjects, and the subject of each."""
-        is_held = self._held.of(codes)
-        if self._held.table is None or not is_held.any():
-            return None, self._held.subjects[:0]
-        return self._held.table.filter(pa.array(is_held)), self._held.subjects[is_held]
-
-    def _evaluated(self, said: pa.Table | None, subjects: IntArray) -> pa.Table:
-        """Return the solutions of subjects, given all their records, the oldest pane first."""
-        assert said is not None
-        places = in_order_of_coming(subjects)
+    def _evaluated(self, some: BoolArray) -> pa.Table:
+        """Return the solutions of some records held, the oldest of each subject first."""
+        assert self._held.table is not None
+        at = np.flatnonzero(some)
+        places = in_order_of_coming(self._held.subjects[at])
         order = np.argsort(places, kind="stable")
-        return self._matcher.solutions(said.take(pa.array(order)), places[order])
+        return self._matcher.solutions(self._held.table.take(pa.array(at[order])), places[order])
 
     def open_from(self, window: int) -> None:
         """Keep all until the next window: it may change what the others say."""

@@ -5,7 +5,7 @@ Nearly always a subject comes once. Its record is kept, as a later one may say t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -38,12 +38,13 @@ class CombinedRecords:
         """Return the number of records held."""
         return len(self._held)
 
-    def changes(self, window: int) -> Iterator[Pane]:
-        """Yield nothing: each solution has gone with its oldest part."""
+    def closing(self, window: int, panes: Iterable[Pane]) -> Iterator[Pane]:
+        """Yield the solutions that records make; others have gone with their oldest parts."""
         self._held.close_before(window)
-        return iter(())
+        for pane in panes:
+            yield from self._solutions(pane)
 
-    def solutions(self, pane: Pane) -> Iterator[Pane]:
+    def _solutions(self, pane: Pane) -> Iterator[Pane]:
         """Yield the solutions that a pane's records make, by the panes of their oldest parts."""
         self._held.close_before(pane.first)
         said = pane.solutions

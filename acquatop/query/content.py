@@ -168,10 +168,8 @@ class Buffered:
 
     def complete(self, window: int) -> None:
         """Pass on the panes that end by the window's close."""
-        if self._combined is not None:
-            self._pass_on(self._combined.changes(window))
-        for pane in self._panes.take_until(self._windows.bounds(window)[1]):
-            self._pass_on((pane,) if self._combined is None else self._combined.solutions(pane))
+        panes = self._panes.take_until(self._windows.bounds(window)[1])
+        self._pass_on(panes if self._combined is None else self._combined.closing(window, panes))
 
     def _pass_on(self, panes: Iterable[Pane]) -> None:
         for pane in panes:

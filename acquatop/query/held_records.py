@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -25,11 +25,11 @@ _MOST_CHUNKS = 64
 class Combined(Protocol):
     """Maker of solutions, pane by pane, of the records of one or several panes."""
 
-    def changes(self, window: int) -> Iterator[Pane]:
-        """Yield what changes at a window because records have gone, before its panes."""
+    def closing(self, window: int, panes: Iterable[Pane]) -> Iterator[Pane]:
+        """Yield what the close of a window changes.
 
-    def solutions(self, pane: Pane) -> Iterator[Pane]:
-        """Yield the solutions that a pane's records bring."""
+        Records have gone before it; those of some panes come.
+        """
 
     def open_from(self, window: int) -> None:
         """Release what lies only in earlier windows."""

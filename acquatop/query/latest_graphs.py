@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -30,12 +30,13 @@ class LatestGraphs:
         self._windows = windows
         self._held: pa.Table | None = None
 
-    def changes(self, window: int) -> Iterator[Pane]:
-        """Yield nothing: each solution goes with its record."""
+    def closing(self, window: int, panes: Iterable[Pane]) -> Iterator[Pane]:
+        """Yield the solutions that records bring and replace; others go with their records."""
         self.open_from(window)
-        return iter(())
+        for pane in panes:
+            yield from self._solutions(pane)
 
-    def solutions(self, pane: Pane) -> Iterator[Pane]:
+    def _solutions(self, pane: Pane) -> Iterator[Pane]:
         """Yield the solutions that a pane's records bring, and those that they replace."""
         self.open_from(pane.first)
         newest = self._matcher.newest(pane.solutions)

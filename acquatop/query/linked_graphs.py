@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -26,34 +26,37 @@ class LinkedGraphs:
     of its solutions; what the others say is evaluated then. A record that comes joins the groups
     that it is linked with: their solutions are withdrawn, but for those that are the same.
 
-    A record is evaluated once, and again with each that comes or goes of its group.
+    A record is evaluated once, and again at each close by which others of its group come or go:
+    twice if they come and none goes.
     """
 
     def __init__(self, matcher: LinkedGraphMatcher, windows: Windows) -> None:
         self._matcher = matcher
         self._held = LinkedRecords(windows, matcher.links)
 
-    def changes(self, window: int) -> Iterator[Pane]:
-        """Yield the solutions of groups some of whose records have gone, before a window."""
-        left = self._held.close_before(window)
-        if left.any():
-            yield from self._panes(self._evaluated(left, self._held.groups))
+    def closing(self, window: int, panes: Iterable[Pane]) -> Iterator[Pane]:
+        """Yield what records that come and go bring and take, by the panes of the oldest records.
 
-    def solutions(self, pane: Pane) -> Iterator[Pane]:
-        """Yield what a pane's records bring and take, by the panes of the oldest records."""
-        yield from self.changes(pane.first)
-        touched, before = self._held.come(pane)
-        made = self._evaluated(touched, self._held.groups)
-        old = touched & (np.arange(len(touched)) < len(before))
+        The solutions of a group go with its oldest record, so those of groups that lose records
+        need not be withdrawn.
+        """
+        lost = self._held.close_before(window)
+        before, new = self._held.groups, [pane for pane in panes if pane.last >= window]
+        touched = self._held.come(new)
+        lost = np.concatenate((lost, np.zeros(len(touched) - len(lost), dtype=np.bool_)))
+        if not (touched | lost).any():
+            return
+        made = self._evaluated(touched | lost, self._held.groups)
+        old = touched & ~lost & (np.arange(len(touched)) < len(before))
         if old.any():
             shown = self._evaluated(old, before)
             gone = _without(shown, made)
             if len(gone):
                 at = gone.schema.get_field_index(GONE)
                 gone = gone.set_column(at, GONE, pa.array(np.ones(len(gone), dtype=np.bool_)))
-                yield Pane(gone, pane.first, pane.last)
+                yield Pane(gone, new[0].first, new[0].last)
             made = _without(made, shown)
-        yield from self._panes(made)
+        yield from panes_of(made, self._held.windows)
 
     def _evaluated(self, some: BoolArray, groups: IntArray) -> pa.Table:
         """Return the solutions of some records held, the first ones' groups given."""
@@ -62,9 +65,6 @@ class LinkedGraphs:
         places = in_order_of_coming(groups[at])
         order = np.argsort(places, kind="stable")
         return self._matcher.solutions(self._held.table.take(pa.array(at[order])), places[order])
-
-    def _panes(self, solutions: pa.Table) -> Iterator[Pane]:
-        return panes_of(solutions, self._held.windows)
 
     def open_from(self, window: int) -> None:
         """Keep all until the next window: it may change what the others say."""

@@ -48,17 +48,20 @@ class LinkedRecords:
         """Return the number of records held."""
         return len(self._lasts)
 
-    def come(self, pane: Pane) -> tuple[BoolArray, IntArray]:
-        """Hold the records of a pane, behind all others.
+    def come(self, panes: Sequence[Pane]) -> BoolArray:
+        """Hold the records of some panes, behind all others.
 
-        Return a mask of all records now held, which of them are new or linked with new ones, and
-        the group that each of those before had.
+        Return a mask of all records now held, which of them are new or linked with new ones.
         """
-        before, count = self.groups, len(pane.solutions)
-        self._hold(pane.solutions, np.full(count, pane.last))
+        before = len(self)
+        if not panes:
+            return np.zeros(before, dtype=np.bool_)
+        for pane in panes:
+            self._hold(pane.solutions, np.full(len(pane.solutions), pane.last))
+        self.groups = linked_groups(self._terms)
         is_touched = np.zeros(1 + int(self.groups.max(initial=-1)), dtype=np.bool_)
-        is_touched[self.groups[len(before) :]] = True
-        return is_touched[self.groups], before
+        is_touched[self.groups[before:]] = True
+        return is_touched[self.groups]
 
     def close_before(self, window: int) -> BoolArray:
         """Release the records that lie only in earlier windows.
@@ -84,7 +87,6 @@ class LinkedRecords:
         self.table = held
         self._terms = np.concatenate((self._terms, self._coded(said)))
         self._lasts = np.concatenate((self._lasts, lasts))
-        self.groups = linked_groups(self._terms)
 
     def _coded(self, said: pa.Table) -> IntArray:
         terms = np.full((len(said), len(self._links)), -1)
@@ -115,3 +117,4 @@ class LinkedRecords:
             with reading():
                 held = unpack_table(parts[_RECORDS])
             self._hold(held, self.windows.spans(held.column(TIME).to_numpy())[1])
+            self.groups = linked_groups(self._terms)
