@@ -108,7 +108,8 @@ class GraphMatcher(Matcher):
     def _uncomparable(self, key: str) -> str | None:
         """Return what a key is if equal values of it may be different terms."""
         name = ast.Variable(key)
-        if any(_computes(node, name) for node in ast.walk(self._group)):
+        computed = (node for node in ast.walk(self._group) if _computes(node, name))
+        if not all(_gives_iris(node, name) for node in computed):
             return "a computed value"
         for triple in self._pattern:
             if name in (triple.subject, triple.object):
@@ -325,6 +326,14 @@ def _computes(node: ast.Node, variable: ast.Variable) -> bool:
     if isinstance(node, ast.Assignment):
         return node.variable == variable
     return isinstance(node, ast.Values) and variable in node.variables
+
+
+def _gives_iris(node: ast.Node, variable: ast.Variable) -> bool:
+    """Return True if a part of a pattern gives a variable IRIs alone, or leaves it as it is."""
+    if not isinstance(node, ast.Values):
+        return False
+    given = (row[node.variables.index(variable)] for row in node.rows)
+    return all(each is None or isinstance(each, ast.Iri) for each in given)
 
 
 def _column(variable: str) -> str:

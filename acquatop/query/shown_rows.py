@@ -57,8 +57,8 @@ class ShownRows:
         self._per = plan.finish.per if plan.finish else ()
         self._made = {each.variable.name for each in plan.computed}
         self._rendering = Rendering(plan)
-        has_keys = plan.finish is not None and bool(plan.finish.keys)
-        is_computed = bool(plan.computed) or has_keys
+        finish = plan.finish or Finish()
+        is_computed = bool(plan.computed or finish.keys) or finish.holds is not None
         self._computed = _Computed(plan, self._rendering) if is_computed else None
         self.depend_on_time = any(
             isinstance(node, ast.Call) and node.function == "now"

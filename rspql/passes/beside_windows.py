@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from rspql import ast
+
+FromStream = ast.WindowPattern | ast.SubSelect
+"""What the windows say: a pattern, or a sub-query around or in one."""
 
 
 def joins_more(query: ast.Query) -> bool:
@@ -24,6 +28,19 @@ def matches_graphs(node: ast.Node) -> bool:
     """Return True if static graphs match patterns of a node."""
     static = (ast.TriplePattern, ast.GraphPattern)
     return any(isinstance(each, static) for each in nodes_here(node))
+
+
+def is_of_stream(element: ast.Node) -> TypeGuard[FromStream]:
+    """Return True if an element is a WINDOW pattern, or a sub-query with one in it."""
+    if isinstance(element, ast.SubSelect):
+        return any(isinstance(node, ast.WindowPattern) for node in ast.walk(element))
+    return isinstance(element, ast.WindowPattern)
+
+
+def is_constant(sub: ast.SubSelect) -> bool:
+    """Return True if a sub-query asks nothing but static graphs."""
+    asks = (ast.WindowPattern, ast.ServicePattern)
+    return not any(isinstance(node, asks) for node in ast.walk(sub))
 
 
 def nodes_here(node: ast.Node) -> Iterator[ast.Node]:

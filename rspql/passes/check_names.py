@@ -76,9 +76,9 @@ def _unknown_there(
                 )
 
 
-def calls_own(expression: ast.Expression) -> bool:
-    """Return True if an expression calls an IRI that is not one of SPARQL's casts."""
-    names = (node.function for node in ast.walk(expression) if isinstance(node, ast.Call))
+def calls_own(part: ast.Node) -> bool:
+    """Return True if a part of a query calls an IRI that is not one of SPARQL's casts."""
+    names = (node.function for node in ast.walk(part) if isinstance(node, ast.Call))
     return any(isinstance(name, ast.Iri) and name.value not in CASTS for name in names)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rspql import ast
-from rspql.passes.beside_windows import matches_graphs, names_graphs, nodes_here
+from rspql.passes.beside_windows import is_constant, matches_graphs, names_graphs, nodes_here
 from rspql.passes.check_growth import OF_RECORDS, check_growth, computed_in
 from rspql.passes.check_names import calls_own
 from rspql.passes.find_keys import find_keys
@@ -194,6 +194,7 @@ class _Splitter:
                 | ast.Values()
                 | ast.TriplePattern()
                 | ast.GraphPattern()
+                | ast.SubSelect()
             ):
                 self.inside.append(element)
             case _:
@@ -280,15 +281,22 @@ def _has_exists(expression: ast.Expression) -> bool:
 
 def _check_inside(group: ast.Group, query: ast.Query, functions: FunctionRegistry) -> None:
     """Raise if a pattern needs more than static graphs, the remotes, and the stream's solution."""
+    subs = [node for node in nodes_here(group) if isinstance(node, ast.SubSelect)]
+    inner = {node for sub in subs for node in ast.walk(sub) if isinstance(node, ast.Aggregate)}
     for node in nodes_here(group):
         match node:
+            case ast.SubSelect() if is_constant(node):
+                if calls_own(node):
+                    raise NotIncremental("a sub-query beside it calls a function of its own", node)
             case ast.WindowPattern() | ast.SubSelect():
                 raise NotIncremental("there is more beside the WINDOW and SERVICE patterns", node)
             case ast.GraphPattern(ast.Variable()):
                 raise NotIncremental("GRAPH with a variable is also of the windows", node)
             case ast.TriplePattern() | ast.GraphPattern() if not names_graphs(query):
                 raise NotIncremental("a pattern matches neither a WINDOW nor a graph", node)
-            case ast.Aggregate():
+            case ast.Aggregate("avg"):
+                raise NotIncremental("an average among terms needs all its digits", node)
+            case ast.Aggregate() if node not in inner:
                 raise NotIncremental("an expression needs the whole window", node)
             case ast.Exists() if not matches_graphs(node.group):
                 raise NotIncremental("an expression needs the whole window", node)

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
-from rspql.passes.beside_windows import joins_more
+from rspql.passes.beside_windows import FromStream, is_of_stream, joins_more
 from rspql.passes.check_names import calls_own
 from rspql.passes.computed_columns import computed_columns
 from rspql.passes.finish import finish
-from rspql.passes.gather_aggregates import with_gathered, without_gathered
+from rspql.passes.gather_aggregates import Gathering, gatherings, with_gathered
 from rspql.passes.join_services import JOINED, JoinedServices, join_services
 from rspql.passes.join_windows import JoinedParts, push_to_parts, read_windows, window_parts
 from rspql.passes.not_incremental import JoinsMore, NotIncremental
@@ -29,8 +29,6 @@ from rspql.passes.stream_filters import check_stream_filters
 from rspql.plan import AtClose, Join, PlannedService, RollUp, Score, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, visible
 from rspql.scoring import FunctionRegistry, check_expression, to_sparql, with_ordered_nan
-
-_FromStream = ast.WindowPattern | ast.SubSelect
 
 
 def plan_incremental(
@@ -52,11 +50,11 @@ def plan_incremental(
     mistakes: list[Diagnostic] = []
     plans: list[TopKPlan] = []
     refusals: list[NotIncremental] = []
-    for asked, gathered, each in _ways(query, ranking, at_close):
+    for asked, each in _ways(query, ranking, at_close):
         own: list[Diagnostic] = []
         try:
-            plan = _ranked(asked, sources, each, windowed, functions, own, at_close)
-            made = with_gathered(plan, query, gathered, functions)
+            plan = _ranked(asked.query, sources, each, windowed, functions, own, at_close)
+            made = with_gathered(plan, query, asked, functions)
         except NotIncremental as refusal:
             refusals.append(refusal)
             continue
@@ -78,22 +76,23 @@ def plan_incremental(
 
 def _ways(
     query: ast.Query, ranking: Ranking, at_close: AtClose | None
-) -> Iterator[tuple[ast.Query, tuple[ast.Assignment, ...], Ranking]]:
-    """Yield the queries to plan, what is gathered beside each, and the ranking to take."""
-    yield query, (), ranking
+) -> Iterator[tuple[Gathering, Ranking]]:
+    """Yield the queries to plan, with what is gathered beside each, and the ranking to take."""
+    plain = Gathering(query)
+    yield plain, ranking
     if at_close:
         return
     term = by_term(query, ranking)
-    yield query, (), term
-    tried: list[tuple[ast.Assignment, ...]] = []
+    yield plain, term
+    tried: list[Gathering] = []
     for each in (ranking, term):
-        gathering = without_gathered(query, each)
-        if gathering is None or gathering.all in tried:
-            continue
-        tried.append(gathering.all)
-        if each is ranking:
-            yield gathering.query, gathering.all, ranking
-        yield gathering.query, gathering.all, by_term(gathering.query, ranking)
+        for gathering in gatherings(query, each):
+            if gathering in tried:
+                continue
+            tried.append(gathering)
+            if each is ranking:
+                yield gathering, ranking
+            yield gathering, by_term(gathering.query, ranking)
 
 
 def _on_terms(
@@ -184,7 +183,7 @@ def _joined(
     Raises the refusal again if the query asks no service, and reads no static graph.
     """
     assert query.where is not None
-    windows = [each for each in query.where.elements if isinstance(each, _FromStream)]
+    windows = [each for each in query.where.elements if is_of_stream(each)]
     if not windows or not (joins_more(query) or on_terms):
         raise refusal
     _check_clauses(query, ranking)
@@ -227,7 +226,7 @@ def _joined(
     )
 
 
-def _needs_more(part: StreamPart | JoinedParts, windows: list[_FromStream]) -> bool:
+def _needs_more(part: StreamPart | JoinedParts, windows: list[FromStream]) -> bool:
     """Return True if more than terms of one window is scored, or quotients that lack digits."""
     if isinstance(part, JoinedParts) or part.aggregate is not None:
         return True
@@ -330,18 +329,19 @@ def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
 
 def _parts(
     query: ast.Query,
-) -> tuple[list[_FromStream], ast.ServicePattern | None, list[ast.Expression]]:
+) -> tuple[list[FromStream], ast.ServicePattern | None, list[ast.Expression]]:
     """Return the patterns on windows, the one service, if any, and their filters."""
     assert query.where is not None
     elements = query.where.elements
     for element in elements:
         # Assigned names are replaced by their expressions where they are used: in the score or in
         # another expression.
-        if not isinstance(element, _FromStream | ast.ServicePattern | ast.Filter | ast.Assignment):
+        is_plain = isinstance(element, ast.ServicePattern | ast.Filter | ast.Assignment)
+        if not is_plain and not is_of_stream(element):
             raise JoinsMore(_why_not(element), element)
     if len(last_binds(query)) < sum(isinstance(element, ast.Assignment) for element in elements):
         raise NotIncremental("a BIND stands before what it is joined with", elements[0])
-    windows = [element for element in elements if isinstance(element, _FromStream)]
+    windows = [element for element in elements if is_of_stream(element)]
     services = [element for element in elements if isinstance(element, ast.ServicePattern)]
     if not windows:
         raise NotIncremental("it matches no pattern against a window", query.where)
@@ -365,7 +365,7 @@ def _check_scopes(query: ast.Query, element: ast.Pattern, part: StreamPart) -> N
     """Raise if a name hidden in a sub-query has another meaning outside it."""
     assert query.where is not None
     others = [each for each in query.where.elements if each is not element]
-    windows = [each for each in others if isinstance(each, _FromStream)]
+    windows = [each for each in others if is_of_stream(each)]
     rest = (query.form, *(each for each in others if each not in windows), *query.order)
     outside = {**visible(ast.Group(tuple(windows)))}
     outside.update((name, None) for node in rest for name in used_in(node))

@@ -35,6 +35,12 @@ ANY = (
     "GROUP_CONCAT(UCASE(STR({})) ; SEPARATOR=', ')",
 )
 """Aggregates of which SPARQL allows several values."""
+HAVING = (
+    "HAVING(MIN(STR({})) > 'B')",
+    "HAVING(MIN({0}) != MAX({0}))",
+    "HAVING(COUNT(*) > 1 && MAX(STR({})) < 'q') (MAX(?n) > 0)",
+    "HAVING(STRLEN(GROUP_CONCAT(STR({}))) > 20)",
+)
 
 
 @dataclass(frozen=True)
@@ -116,15 +122,18 @@ def grouped(draw: st.DrawFn) -> Grouped:
         more = f"OPTIONAL {{ ?post :{of[1:]} {of} }}"
     beside = "SERVICE :people { ?by :home ?home }" if names == "?by" and draw(st.booleans()) else ""
     window = draw(WINDOWS)
+    beside = beside if "RANGE" in window else ""
+    having = "" if beside else draw(st.sampled_from(["", "", *HAVING]))
     return Grouped(
         names,
         draw(st.sampled_from([*SURE, *ANY])),
         of,
         f"?post :by ?by ; :n ?n {more}",
-        beside if "RANGE" in window else "",
+        beside,
         draw(st.sampled_from(["DESC(?a)", "?m", "DESC(?a + ?m)", *(["?by"] if names else [])])),
         draw(st.integers(1, 4)),
         window,
+        having.format(of),
     )
 
 

@@ -500,17 +500,17 @@ def _shown(bindings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     shown = {}
     for name, term in bindings.items():
         said = term_json(term)
-        shown[name] = _text(said["value"], said.get("datatype"), said.get("xml:lang"))
+        shown[name] = same_text(said["value"], said.get("datatype"), said.get("xml:lang"))
     return tuple(sorted(shown.items()))
 
 
 def _value(term: Any) -> str:
     if isinstance(term, ox.Literal):
-        return _text(term.value, term.datatype.value, term.language)
+        return same_text(term.value, term.datatype.value, term.language)
     return str(term.value)
 
 
-def _text(value: str, datatype: str | None, language: str | None) -> str:
+def same_text(value: str, datatype: str | None, language: str | None) -> str:
     """Return a text that is the same for equal values of numbers."""
     if datatype is not None and datatype.startswith(XSD):
         try:
