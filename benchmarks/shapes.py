@@ -205,7 +205,7 @@ class Took:
 
     @property
     def times(self) -> float:
-        """How many times as fast the incremental road is."""
+        """Number of times that the incremental road is as fast."""
         return self.windowed / self.incremental if self.incremental else 1.0
 
 

@@ -8,7 +8,7 @@ from typing import TypeGuard
 from rspql import ast
 
 FromStream = ast.WindowPattern | ast.SubSelect
-"""What the windows say: a pattern, or a sub-query around or in one."""
+"""Part of a query about its windows: a pattern, or a sub-query around or in one."""
 
 
 def joins_more(query: ast.Query) -> bool:
