@@ -93,11 +93,15 @@ def _named(
     taken = {node.name for node in ast.walk(groups) if isinstance(node, ast.Variable)}
     free = (name for at in itertools.count(1) if (name := f"having{at}") not in taken)
     items = list(groups.form.projection)
-    names = {each.expression: each.variable for each in items if isinstance(each, ast.Assignment)}
+    names: dict[ast.Node, ast.Node] = {
+        each.expression: each.variable
+        for each in items
+        if isinstance(each, ast.Assignment) and isinstance(each.expression, ast.Aggregate)
+    }
     for node in (node for each in asked for node in ast.walk(each)):
         if isinstance(node, ast.Aggregate) and node not in names:
-            names[node] = ast.Variable(next(free))
-            items.append(ast.Assignment(node, names[node], span=node.span))
+            names[node] = variable = ast.Variable(next(free))
+            items.append(ast.Assignment(node, variable, span=node.span))
     conditions = [ast.rewritten(each, lambda node: names.get(node, node)) for each in asked]
     form = replace(groups.form, projection=tuple(items))
     others = tuple(each for each in groups.having if each not in asked)

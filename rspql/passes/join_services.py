@@ -281,23 +281,15 @@ def _has_exists(expression: ast.Expression) -> bool:
 
 def _check_inside(group: ast.Group, query: ast.Query, functions: FunctionRegistry) -> None:
     """Raise if a pattern needs more than static graphs, the remotes, and the stream's solution."""
-    subs = [node for node in nodes_here(group) if isinstance(node, ast.SubSelect)]
-    inner = {node for sub in subs for node in ast.walk(sub) if isinstance(node, ast.Aggregate)}
+    _check_sub_queries(group)
     for node in nodes_here(group):
         match node:
-            case ast.SubSelect() if is_constant(node):
-                if calls_own(node):
-                    raise NotIncremental("a sub-query beside it calls a function of its own", node)
-            case ast.WindowPattern() | ast.SubSelect():
+            case ast.WindowPattern():
                 raise NotIncremental("there is more beside the WINDOW and SERVICE patterns", node)
             case ast.GraphPattern(ast.Variable()):
                 raise NotIncremental("GRAPH with a variable is also of the windows", node)
             case ast.TriplePattern() | ast.GraphPattern() if not names_graphs(query):
                 raise NotIncremental("a pattern matches neither a WINDOW nor a graph", node)
-            case ast.Aggregate("avg"):
-                raise NotIncremental("an average among terms needs all its digits", node)
-            case ast.Aggregate() if node not in inner:
-                raise NotIncremental("an expression needs the whole window", node)
             case ast.Exists() if not matches_graphs(node.group):
                 raise NotIncremental("an expression needs the whole window", node)
             case ast.Call(function) if function in VOLATILE:
@@ -309,6 +301,23 @@ def _check_inside(group: ast.Group, query: ast.Query, functions: FunctionRegistr
     check_growth(computed, OF_RECORDS)
     if any(calls_own(each.expression) for each in computed):
         raise NotIncremental("a function of your own is applied to terms of the remote", group)
+
+
+def _check_sub_queries(group: ast.Group) -> None:
+    """Raise for sub-queries on more than static graphs, and for aggregates outside of them."""
+    grouped: set[ast.Node] = set()
+    for node in nodes_here(group):
+        match node:
+            case ast.SubSelect() if not is_constant(node):
+                raise NotIncremental("there is more beside the WINDOW and SERVICE patterns", node)
+            case ast.SubSelect() if calls_own(node):
+                raise NotIncremental("a sub-query beside it calls a function of its own", node)
+            case ast.SubSelect():
+                grouped.update(ast.walk(node))
+            case ast.Aggregate("avg"):
+                raise NotIncremental("an average among terms needs all its digits", node)
+            case ast.Aggregate() if node not in grouped:
+                raise NotIncremental("an expression needs the whole window", node)
 
 
 def _ordered(node: ast.Node) -> ast.Node:

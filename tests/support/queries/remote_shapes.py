@@ -29,6 +29,7 @@ from acquatop.plan.bound import BoundCounted, BoundQuery
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.query.contract import Evaluation, Tick
 from acquatop.query.kinds import Resources, open_evaluation
+from acquatop.query.sparql.engine import LocalEngine
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.open_replicas import Replicas
 from acquatop.refresh.service_pool import ServicePool
@@ -218,7 +219,14 @@ class World:
         replicas = OpenedReplicas(open_remote=self._remote, now=lambda: self.now, clock=lambda: 0.0)
         self._replicas = replicas
         resources = Resources(
-            replicas, lambda: 0.0, DEFAULT_RANKERS, lambda task, some: [], lambda key: Path(), False
+            replicas,
+            lambda: 0.0,
+            DEFAULT_RANKERS,
+            lambda task, some: [],
+            lambda key: Path(),
+            durable=False,
+            # Without limits: no busy machine's clock decides if there is an answer.
+            open_sparql=lambda content, functions, limits: LocalEngine(content, functions),
         )
         return open_evaluation(self.bound, "key", resources, load=load, shared=False)
 
