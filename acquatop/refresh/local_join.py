@@ -56,7 +56,8 @@ class LocalJoin:
         marked = ast.rewritten(join.group, mark)
         base = ast.base_of(marked)
         self._prologue = "" if base is None else base_text(base)
-        self._text = inside_text(marked)
+        # In braces, as a sub-query alone would take the place of the whole query.
+        self._text = inside_text(ast.Group((marked,)) if _is_sub_query(marked) else marked)
         said = {name for each in join.services for name in each.columns}
         also = _bound_here(marked)
         self._computed = [name for name in join.outputs if name not in said or name in also]
@@ -137,6 +138,10 @@ class LocalJoin:
         inside = _PLACE.sub(values, self._text)
         given = f"VALUES (?{_AT} {inputs}) {{ {said} }}"
         return f"{self._prologue} {self._select} WHERE {{ {given} {inside}\n}}"
+
+
+def _is_sub_query(group: ast.Group) -> bool:
+    return len(group.elements) == 1 and isinstance(group.elements[0], ast.SubSelect)
 
 
 def _bound_here(group: ast.Group) -> set[str]:
