@@ -58,7 +58,7 @@ _PATIENCE = 0.25
 At most a quarter of the deadline is waited.
 """
 
-_LOG = logging.getLogger("acquatop")
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass

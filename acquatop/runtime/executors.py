@@ -17,7 +17,7 @@ AFTER_SECONDS, EVERY_SECONDS = 5.0, 2.5
 ANSWER_SECONDS = 10.0
 """Seconds in which a master's machine has to take a connection."""
 
-_LOG = logging.getLogger("acquatop")
+_LOG = logging.getLogger(__name__)
 
 
 def say_if_unreachable(master: str) -> None:

@@ -21,7 +21,7 @@ PATIENCE = 300.0
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _SAID_EVERY = 10.0
-_LOG = logging.getLogger("acquatop")
+_LOG = logging.getLogger(__name__)
 
 
 class PatientObjects:

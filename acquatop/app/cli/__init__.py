@@ -9,6 +9,8 @@ from acquatop import __version__
 from acquatop.app.cli.advise import add_parser as add_advise
 from acquatop.app.cli.check import add_parser as add_check
 from acquatop.app.cli.compare import add_parser as add_compare
+from acquatop.app.cli.completion import add_parser as add_completion
+from acquatop.app.cli.completion import complete
 from acquatop.app.cli.connectors import add_parser as add_connectors
 from acquatop.app.cli.demo import add_parser as add_demo
 from acquatop.app.cli.evaluate import add_parser as add_evaluate
@@ -36,7 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     for add_verb in (
         *(add_demo, add_run, add_serve, add_check, add_explain, add_fmt, add_why),
         *(add_connectors, add_plugins, add_record, add_generate),
-        *(add_evaluate, add_compare, add_advise),
+        *(add_evaluate, add_compare, add_advise, add_completion),
     ):
         add_verb(verbs)
     return parser
@@ -44,6 +46,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 done, 1 the environment's fault, 2 the user's."""
-    options = build_parser().parse_args(arguments)
+    parser = build_parser()
+    complete(parser)
+    options = parser.parse_args(arguments)
     execute: Callable[[argparse.Namespace], int | None] = options.execute
     return guarded(lambda: execute(options), debug=options.debug)

@@ -21,7 +21,7 @@ LIMITS = frozenset(
 )
 """Kinds of problems that are logged: those of limits, and of other sites."""
 
-_LOGGER = logging.getLogger("acquatop.serve")
+_LOGGER = logging.getLogger(__name__)
 
 
 class Refusals:

@@ -34,7 +34,7 @@ CONNECTIONS = 32
 CONNECTIONS_PER_ADDRESS = 16
 """Connections of one address at once."""
 
-_LOGGER = logging.getLogger("acquatop.metrics")
+_LOGGER = logging.getLogger(__name__)
 
 
 class Endpoint:

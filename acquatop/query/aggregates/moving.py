@@ -30,7 +30,7 @@ _MOST_PARTIALS = 4
 _LEFT = "left"
 """Part of a snapshot about files that the driver has taken over, and older snapshots name."""
 
-_LOG = logging.getLogger("acquatop")
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

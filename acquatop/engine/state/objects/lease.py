@@ -25,7 +25,7 @@ _RENEWALS = 3
 """Number of renewals within the time of a lease."""
 _LOOKS = 10
 """Number of times that a waiting engine looks within the time of a lease."""
-_LOG = logging.getLogger("acquatop")
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
