@@ -250,6 +250,7 @@ def session(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         # They live for seconds.
+        "spark.executor.memory": "512m",
         "spark.driver.extraJavaOptions": _JAVA,
         "spark.executor.extraJavaOptions": _JAVA,
         # As on a cluster with a file system of its own:
@@ -299,11 +300,18 @@ class Noted(InExecutors):
     def _wait_for_a_copy(self) -> None:
         context = TaskContext.get()
         assert context is not None
-        copy = self._notes / f"copy {context.stageId()} {context.partitionId()}"
+        name = f"{context.stageId()} {context.partitionId()}"
+        copy, waits = self._notes / f"copy {name}", self._notes / f"waits {name}"
         if context.attemptNumber():
-            copy.touch()
+            # Not what is done again because it has waited in vain.
+            if waits.exists():
+                copy.touch()
         elif context.partitionId() == 1 and self._is_mine("slow"):
-            until(copy.exists)
+            waits.touch()
+            try:
+                until(copy.exists)
+            finally:
+                waits.unlink()
 
     def _is_mine(self, what: str) -> bool:
         try:

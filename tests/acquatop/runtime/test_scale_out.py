@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 
 from tests.support import programs
 from tests.support.scale_out import QUERIES, ROOT, battery, write_world
+from tests.support.standalone import standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-CLUSTER = "local-cluster[2,1,1024]"
-"""Two executors of one core and 1024 MiB each, on this machine."""
+HOSTS = {"127.0.0.1": (), "127.0.0.2": ()}
+"""Addresses of two workers of one core each: a task is copied to another host alone."""
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +36,11 @@ def right(catalog: Path) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def cluster(catalog: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.support.scale_out", str(catalog.parent), CLUSTER]
-    child = programs.run(command, cwd=ROOT)
+def cluster(catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    with standalone(tmp_path_factory.mktemp("cluster")) as there:
+        there.want(1, hosts=HOSTS)
+        command = [sys.executable, "-m", "tests.support.scale_out", str(catalog.parent), there.url]
+        child = programs.run(command, cwd=ROOT)
     assert child.returncode == 0, child.stderr[-3000:]
     found: dict[str, Any] = json.loads(child.stdout)
     return found
