@@ -159,7 +159,7 @@ class JoinedView(RunStore):
         moved: list[set[str]] = []
         for past, dependents, keys in zip(self._past, self._dependents, changed, strict=True):
             if past is not None:
-                past.note([key for key in keys if key in dependents])
+                past.note([key for key in keys if key in dependents or key in past])
             moved.append(set() if past is None else past.go_to(now))
         return moved
 

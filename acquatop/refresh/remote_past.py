@@ -32,6 +32,9 @@ class RemotePast:
         self._coming: list[tuple[float, str]] = []
         """Times at which something seen becomes the past, and the keys; a heap."""
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
     def note(self, keys: Iterable[str]) -> None:
         """Note the replica's values of keys, if it knows them."""
         known = [key for key in keys if key in self._store]

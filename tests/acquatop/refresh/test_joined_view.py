@@ -5,7 +5,7 @@ from __future__ import annotations
 from acquatop.refresh.joined_view import JoinedView, TupleNews
 from replica.store import SolutionStore
 from rspql.compiler import compile_query
-from rspql.plan import TopKPlan
+from rspql.plan import Join, TopKPlan
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 CHAINED = """PREFIX : <urn:>
@@ -14,13 +14,25 @@ SELECT ?e ?f (?m + ?f AS ?score) FROM NAMED WINDOW :w ON :s [RANGE 9m] WHERE {
   SERVICE :a { ?user :city ?city } SERVICE :b { ?city :f ?f }
 } ORDER BY DESC(?score) LIMIT 3"""
 
+PAST = """PREFIX : <urn:> PREFIX change: <urn:acquatop:change:>
+PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
+SELECT ?e ?f (?m + ?f - {ago} AS ?score) FROM NAMED WINDOW :w ON :s [RANGE 9m] WHERE {{
+  WINDOW :w {{ ?e :user ?user ; :m ?m }}
+  SERVICE :a {{ ?user :city ?city ; :n ?n }} SERVICE :b {{ ?city :f ?f }}
+}} ORDER BY DESC(?score) LIMIT 3"""
 
-def view_of(text: str) -> tuple[JoinedView, list[SolutionStore]]:
+
+def joined_by(text: str) -> Join:
     plan = compile_query(text)
     assert isinstance(plan, TopKPlan)
     assert plan.join is not None
-    stores = [SolutionStore(each.keys[0], each.variables) for each in plan.join.services]
-    return JoinedView(plan.join, stores), stores
+    return plan.join
+
+
+def view_of(text: str) -> tuple[JoinedView, list[SolutionStore]]:
+    join = joined_by(text)
+    stores = [SolutionStore(each.keys[0], each.variables) for each in join.services]
+    return JoinedView(join, stores), stores
 
 
 def known(view: JoinedView, key: str) -> list[str] | None:
@@ -90,3 +102,31 @@ def test_what_looking_up_has_made_known_is_told_once() -> None:
     bob = frozenset(["<urn:bob>"])
     assert view.update([(), ()], [(), ()]) == TupleNews(bob, bob)
     assert view.update([(), ()], [(), ()]) == TupleNews(frozenset(), frozenset())
+
+
+def test_what_a_key_had_is_remembered_while_no_tuple_depends_on_it() -> None:
+    text = PAST.format(ago='change:before(?n, "PT10S"^^xsd:dayTimeDuration)')
+    view, (cities, values) = view_of(text)
+    (past,) = joined_by(text).services[0].past
+    ann = "<urn:ann>"
+
+    def number(value: int) -> str:
+        return f'"{value}"^^<{XSD}integer>'
+
+    def look(at: float, city: str, n: int) -> None:
+        cities.put([ann], [{"user": ann, "city": city, "n": number(n)}], at)
+        moved = view.look_back(at, [[ann], ()])
+        view.update([[ann], ()], [{ann, *moved[0]}, ()])
+
+    values.put(["<urn:rome>"], [{"city": "<urn:rome>", "f": number(0)}], 0.0)
+    assert known(view, ann) is None
+    look(0.0, "<urn:rome>", 7)
+    assert known(view, ann) == ["0"]
+    # Nothing is known of the city that she moves to.
+    for at, n in ((1.0, 1), (2.0, 8), (9.0, 9)):
+        look(at, "<urn:oslo>", n)
+        assert known(view, ann) is None
+    values.put(["<urn:oslo>"], [{"city": "<urn:oslo>", "f": number(0)}], 10.0)
+    view.look_back(14.0, [(), ()])
+    rows = view.rows([ann])
+    assert view.terms(past.name, view.runs(rows).places) == [number(8)]
