@@ -14,42 +14,52 @@ _MEMORY = 500.0
 class Calibration:
     """Predicted chances and their outcomes, in twelve groups by chance; fades beyond 500 per group.
 
-    The correction is linear between the groups' means, and never reverses the order of two chances.
-    A group carries weight only if it has more than some ten changes (above one half: non-changes).
+    Each of some classes of predictions has groups of its own. The correction is linear between the
+    groups' means, and never reverses the order of two chances of a class. A group carries weight
+    only if it has more than some ten changes (above one half: non-changes).
 
-    >>> calibration = Calibration()
-    >>> calibration.observe(np.full(4000, 0.3), np.arange(4000) < 400)
-    >>> calibration.corrected(np.array([0.0, 0.3, 1.0])).round(2).tolist()
+    >>> calibration, one, other = Calibration(classes=2), np.zeros(4000, int), np.ones(3, int)
+    >>> calibration.observe(np.full(4000, 0.3), np.arange(4000) < 400, one)
+    >>> calibration.corrected(np.array([0.0, 0.3, 1.0]), one[:3]).round(2).tolist()
     [0.0, 0.11, 1.0]
+    >>> calibration.corrected(np.array([0.0, 0.3, 1.0]), other).round(2).tolist()
+    [0.0, 0.3, 1.0]
     """
 
-    def __init__(self) -> None:
-        self.groups: FloatArray = np.zeros((3, _GROUPS))
-        """Per group: number of predictions, sum of their chances, number of changes observed."""
-        self._line: tuple[FloatArray, FloatArray] | None = None
+    def __init__(self, classes: int) -> None:
+        self.groups: FloatArray = np.zeros((3, classes, _GROUPS))
+        """By class and group: number of predictions, sum of chances, number of changes observed."""
+        self._lines: dict[int, tuple[FloatArray, FloatArray]] = {}
 
-    def observe(self, predicted: FloatArray, changed: BoolArray) -> None:
+    def observe(self, predicted: FloatArray, changed: BoolArray, classes: IntArray) -> None:
         """Take in predicted chances and their outcomes. O(n)."""
-        at = _group_of(predicted)
+        at, shape = classes * _GROUPS + _group_of(predicted), self.groups.shape[1:]
+        size = shape[0] * shape[1]
         for sums, weights in zip(self.groups, (None, predicted, changed), strict=True):
-            sums += np.bincount(at, weights, minlength=_GROUPS)
+            sums += np.bincount(at, weights, minlength=size).reshape(shape)
         self.groups *= np.minimum(1.0, _MEMORY / np.maximum(self.groups[0], 1.0))
-        self._line = None
+        self._lines.clear()
 
-    def resume(self, groups: FloatArray) -> None:
-        """Restore the groups."""
-        self.groups = groups
-        self._line = None
+    def resume(self, figures: FloatArray) -> None:
+        """Restore the groups. Those of one class alone, as older ones are, hold for all."""
+        shape = self.groups.shape
+        self.groups = np.array(np.broadcast_to(figures.reshape(3, -1, _GROUPS), shape))
+        self._lines.clear()
 
-    def corrected(self, predicted: FloatArray) -> FloatArray:
+    def corrected(self, predicted: FloatArray, classes: IntArray) -> FloatArray:
         """Return the calibrated chances. O(n)."""
-        if self._line is None:
-            self._line = self._drawn()
-        return np.asarray(np.interp(predicted, *self._line), np.float64)
+        found = np.array(predicted, np.float64)
+        for each in np.unique(classes).tolist():
+            if each not in self._lines:
+                self._lines[each] = self._drawn(self.groups[:, each])
+            mine = classes == each
+            found[mine] = np.interp(predicted[mine], *self._lines[each])
+        return found
 
-    def _drawn(self) -> tuple[FloatArray, FloatArray]:
-        """Return the line of the correction: some chances, and what each becomes."""
-        counts, chances, changed = self.groups
+    @staticmethod
+    def _drawn(groups: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the line of a class's correction: some chances, and what each becomes."""
+        counts, chances, changed = groups
         seen = counts > 0
         means = chances[seen] / counts[seen]
         yes = means * (changed[seen] + _CAUTION) / (chances[seen] + _CAUTION)

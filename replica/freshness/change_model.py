@@ -27,8 +27,7 @@ class ChangeModel:
 
     def rates(self, rows: IntArray) -> FloatArray:
         """Return changes per second: the posterior mean, or the prior's for unknown rows. O(n)."""
-        shapes, rates = self._history.rates.posterior(rows)
-        return shapes / rates
+        return self._history.rates.mean(rows)
 
     def intervals(self, rows: IntArray) -> FloatArray:
         """Return the expected seconds between changes. O(n)."""

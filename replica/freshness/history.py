@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ class Lane(NamedTuple):
 
 
 class History:
-    """Past of each row: 24 bytes each and 8 per variable, and some kilobytes for all rows together.
+    """Past of each row: 25 bytes each and 8 per variable, and some kilobytes for all rows together.
 
     A store owns it, assigns keys to rows, and reports every refresh to it. A
     :class:`~replica.freshness.change_model.ChangeModel` reads from it. ``changed_at`` is the time
@@ -126,6 +127,7 @@ class History:
         for lane in more:
             at = lane.at
             self._learn(rows[at], found[at], lane.before, lane.after, behind[at])
+        self._classify(rows, after)
         self.fetched_at[rows] = now
         self.changed_at[rows[found]] = now
 
@@ -144,6 +146,11 @@ class History:
             value_changes.observe(
                 rows[numbers], before[name][numbers], after[name][numbers], behind[numbers]
             )
+
+    def _classify(self, rows: IntArray, after: Mapping[str, FloatArray]) -> None:
+        """Note what rows' numbers are, by the first variable that has any."""
+        for name, value_changes in itertools.islice(self.value_changes.items(), 1):
+            self.rates.classes.see(rows, after[name], value_changes.known.figures[:, 0])
 
     def state(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
         """Return the state of the first ``used`` rows, or of all, as read-only columns."""
@@ -172,7 +179,13 @@ class History:
                 )
         except (KeyError, IndexError) as missing:
             raise ValueError(f"not a history of these variables: {missing} is missing") from missing
-        by_row: list[npt.NDArray[Any]] = [changed_at, self.rates.changes, self.rates.exposure]
+        rates = self.rates
+        by_row: list[npt.NDArray[Any]] = [
+            changed_at,
+            rates.changes,
+            rates.exposure,
+            rates.classes.of_rows,
+        ]
         for value_changes in self.value_changes.values():
             by_row += [value_changes.offsets, value_changes.spreads, value_changes.counts]
         if any(column.shape != fetched_at.shape for column in by_row):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from replica.freshness.arrays import BoolArray, FloatArray, IntArray, grown
 from replica.freshness.calibration import Calibration
 from replica.freshness.gamma_prior import GammaPrior
+from replica.freshness.value_classes import CLASSES, ValueClasses
 
 MEMORY = 100.0
 """Number of changes after which evidence has faded to 1/e."""
@@ -22,10 +23,11 @@ _PATIENCE = 20_000
 
 
 class RateEvidence:
-    """Changes and exposure by row, and the prior that all rows share; eight bytes per row.
+    """Changes and exposure by row, and the prior that all rows share; nine bytes per row.
 
     Given that evidence, a row's rate is Gamma(prior.shape + changes, prior.rate + exposure). A look
-    that finds no change after ``age`` seconds adds the exposure ``age``, which is exact. A look
+    that finds no change after ``age`` seconds adds the exposure ``age``, which is exact; a row's
+    seconds are longer or shorter by the tempo of its value's class. A look
     that finds a change shows that there was at least one: the update gives the Gamma distribution
     the mean and the variance of the true posterior. So a change found after a long time says
     little, one found soon much. Observing n looks takes O(n).
@@ -38,7 +40,8 @@ class RateEvidence:
         self.changes: npt.NDArray[np.float32] = np.empty(0, np.float32)
         self.exposure: npt.NDArray[np.float32] = np.empty(0, np.float32)
         self.prior = GammaPrior()
-        self.calibration = Calibration()
+        self.calibration = Calibration(CLASSES)
+        self.classes = ValueClasses()
         self._looks = 0.0
         self._seconds = 0.0
         self._fitted_at = 0.0
@@ -47,11 +50,13 @@ class RateEvidence:
         """Make room for unknown rows."""
         self.changes = grown(self.changes, capacity, 0)
         self.exposure = grown(self.exposure, capacity, 0)
+        self.classes.grow(capacity)
 
     def clear(self, rows: IntArray) -> None:
         """Forget some rows; statistics over all rows remain."""
         self.changes[rows] = 0
         self.exposure[rows] = 0
+        self.classes.clear(rows)
 
     def posterior(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return shape and rate of each row's Gamma distribution; the prior's for row -1."""
@@ -63,18 +68,23 @@ class RateEvidence:
             self.prior.rate + np.where(known, self.exposure[rows], 0.0).astype(np.float64),
         )
 
+    def mean(self, rows: IntArray) -> FloatArray:
+        """Return each row's expected changes per second, while its value is what it is."""
+        shapes, rates = self.posterior(rows)
+        return shapes / rates * self.classes.tempo(rows)
+
     def chance(self, rows: IntArray, ages: FloatArray) -> FloatArray:
         """Return the chance that rows have changed, if looked at again after ``ages`` seconds.
 
         The mean of ``1 - e^(-rate · age)`` over the posterior of the rate, calibrated by observed
         outcomes.
         """
-        return self.calibration.corrected(self._predicted(rows, ages))
+        own = ages * self.classes.tempo(rows)
+        return self.calibration.corrected(self._predicted(rows, own), self.classes.of(rows))
 
     def changes_behind(self, rows: IntArray, ages: FloatArray) -> FloatArray:
         """Return the expected changes behind one found after ``ages`` seconds: at least 1."""
-        shapes, rates = self.posterior(rows)
-        expected = np.minimum(shapes / rates * ages, _MOST)
+        expected = np.minimum(self.mean(rows) * ages, _MOST)
         return np.where(expected > _TINY, expected / -np.expm1(-np.maximum(expected, _TINY)), 1.0)
 
     def observe(
@@ -89,10 +99,11 @@ class RateEvidence:
         if not self._looks:
             # Only the interval of looks is known yet: guess a change at every second look.
             self.prior = GammaPrior(rate=float(ages.mean()))
+        ages = ages * self.classes.tempo(rows)
         self._looks += len(rows)
         self._seconds += float(ages.sum())
         if not pushed:
-            self.calibration.observe(self._predicted(rows, ages), changed)
+            self._judge(rows, ages, changed)
         self._fade(rows, ages)
         shapes, rates = self.posterior(rows)
         more_changes, more_exposure = np.zeros(len(rows)), ages.copy()
@@ -114,6 +125,7 @@ class RateEvidence:
             "exposure": self.exposure[:used],
             "pooled": np.array(pooled),
             "calibration": self.calibration.groups.ravel(),
+            **self.classes.state(used),
         }
 
     def resume(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -124,12 +136,23 @@ class RateEvidence:
             state["pooled"], np.float64
         ).tolist()
         self.prior = GammaPrior(shape, rate)
-        groups = np.array(state["calibration"], np.float64)
-        self.calibration.resume(groups.reshape(self.calibration.groups.shape))
+        self.calibration.resume(np.array(state["calibration"], np.float64))
+        self.classes.resume(
+            {name: state[name] for name in ("classes", "tempos") if name in state},
+            len(self.changes),
+        )
 
     def _predicted(self, rows: IntArray, ages: FloatArray) -> FloatArray:
         shapes, rates = self.posterior(rows)
         return np.asarray(-np.expm1(-shapes * np.log1p(ages / rates)))
+
+    def _judge(self, rows: IntArray, ages: FloatArray, changed: BoolArray) -> None:
+        """Compare what is said of looks, which nothing has been learned from yet, with outcomes."""
+        predicted, classes = self._predicted(rows, ages), self.classes.of(rows)
+        self.calibration.observe(predicted, changed, classes)
+        shapes, rates = self.posterior(rows)
+        steepness = shapes * ages / (rates + ages) * (1 - predicted)
+        self.classes.learn(classes, predicted, steepness, changed)
 
     def _fade(self, rows: IntArray, ages: FloatArray) -> None:
         """Let old evidence fade by the number of changes expected, at the row's or the mean rate.

@@ -190,6 +190,37 @@ def test_one_look_moves_the_mean_as_bayes_says(
     )
 
 
+def test_how_often_a_row_changes_depends_on_what_its_value_is() -> None:
+    """Zeros stay for long, other values do not, in the same rows: one rate per row cannot say so.
+
+    A value is another one after a change; half of the changes of a row that is not at zero end
+    there.
+    """
+    random, history, rows = np.random.default_rng(4), History((NAME,)), np.arange(300)
+    history.grow(300)
+    model, values = ChangeModel(history), np.zeros(300)
+    said, came, zero = [], [], []
+    known = values.copy()
+    history.observe(rows, 0.0, np.ones(300, bool), {NAME: np.full(300, np.nan)}, {NAME: values})
+    for now in range(20, 4_000, 20):
+        moved = random.random(300) < np.where(values == 0, 0.02, 0.5)
+        anew = np.where((values != 0) & (random.random(300) < 0.5), 0.0, random.integers(1, 99, 300))
+        values = np.where(moved, anew, values)
+        looked = random.choice(rows, 60, replace=False)
+        changed = values[looked] != known[looked]
+        said.append(model.chance(looked, float(now)))
+        came.append(changed)
+        zero.append(known[looked] == 0)
+        before, after = {NAME: known[looked]}, {NAME: values[looked]}
+        history.observe(looked, float(now), changed, before, after)
+        known[looked] = values[looked]
+    chances, outcomes, is_zero = (np.concatenate(each[50:]) for each in (said, came, zero))
+    for mine in (is_zero, ~is_zero):
+        assert chances[mine].mean() == pytest.approx(outcomes[mine].mean(), abs=0.06)
+    briers = [float(((each - outcomes) ** 2).mean()) for each in (chances, outcomes.mean())]
+    assert briers[0] < 0.6 * briers[1]
+
+
 def test_changes_that_are_announced_are_no_looks() -> None:
     """Waiting times until the next change always end with one; taken for looks they would mean
     endless change.
