@@ -204,7 +204,8 @@ def test_how_often_a_row_changes_depends_on_what_its_value_is() -> None:
     history.observe(rows, 0.0, np.ones(300, bool), {NAME: np.full(300, np.nan)}, {NAME: values})
     for now in range(20, 4_000, 20):
         moved = random.random(300) < np.where(values == 0, 0.02, 0.5)
-        anew = np.where((values != 0) & (random.random(300) < 0.5), 0.0, random.integers(1, 99, 300))
+        ends = (values != 0) & (random.random(300) < 0.5)
+        anew = np.where(ends, 0.0, random.integers(1, 99, 300))
         values = np.where(moved, anew, values)
         looked = random.choice(rows, 60, replace=False)
         changed = values[looked] != known[looked]
