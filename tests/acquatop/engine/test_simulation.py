@@ -39,7 +39,7 @@ from tests.support.simulation.world import World, Wrap
 pytestmark = [THOROUGH, pytest.mark.timeout(1_800)]
 
 ROOT = Path(__file__).parents[3]
-SEEDS = 1000
+SEEDS = 2000
 FOUND = (7_200_034, 8_001_745)
 """Seeds beyond these that have failed once."""
 MOST_FOR_A_DEFECT = 200
