@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from connectors.live_source import LiveSource
-from connectors.log.writer import RecentMerits
+from connectors.log.writer import Remembered
 from connectors.source_status import Link
 
 SCHEMA = pa.schema([("value", pa.binary())])
@@ -41,7 +41,7 @@ class Mailbox(LiveSource):
     def put(self, *values: bytes) -> None:
         self.left.put(list(values))
 
-    def open(self, remembered: RecentMerits) -> None:
+    def open(self, remembered: Remembered) -> None:
         self.closed.clear()
         self.link.made()
         self.remembered.append((remembered.memory, list(values_of(remembered.since))))
