@@ -76,15 +76,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they use, and begin with the heavy ones, then the files of other slow
-    ones, as they take longest; short ones at the end let workers end together.
+    """Mark tests by what they use, and begin with the heavy ones, then the files that have a limit
+    of their own, then those of other slow ones, as they take longest; short ones at the end let
+    workers end together.
     """
     for item in items:
         mark_by_fixtures(item)
         if item.get_closest_marker("spark") and not heavy(item):
             raise pytest.UsageError(f"{item.nodeid}: annotate its session, spark: SparkSession")
     slow = {item.path for item in items if item.get_closest_marker("slow") and not heavy(item)}
-    items.sort(key=lambda item: (not heavy(item), item.path not in slow))
+    longest = {item.path for item in items if item.get_closest_marker("timeout")}
+    items.sort(key=lambda item: (not heavy(item), item.path not in longest, item.path not in slow))
 
 
 def heavy(item: pytest.Item) -> bool:
