@@ -153,12 +153,16 @@ class Composed:
     def cut(self, rows: Sequence[Row]) -> list[Row]:
         """Return those of all rows, in order, that are within the limit of their group."""
         kept: list[Row] = []
-        per = self.per.removeprefix("?")
-        for at, row in enumerate(rows):
-            before = [each for each in rows[:at] if not per or each.get(per) == row.get(per)]
-            better = [each for each in before if self.keys_of(each) != self.keys_of(row)]
-            first = len(better) if self.ties else len(before)
-            if self.offset <= len(before) and first < self.offset + self.k:
+        seen: Counter[object] = Counter()
+        better: dict[object, tuple[list[str | None], int]] = {}
+        for row in rows:
+            group, keys = row.get(self.per.removeprefix("?")), self.keys_of(row)
+            count, seen[group] = seen[group], seen[group] + 1
+            # Rows that tie stand together.
+            if group not in better or better[group][0] != keys:
+                better[group] = keys, count
+            first = better[group][1] if self.ties else count
+            if self.offset <= count and first < self.offset + self.k:
                 kept.append(row)
         return kept
 
