@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,8 @@ from rspql.scope import used_in
 _GIVEN = ast.Iri("urn:acquatop:solutions")
 _SOLUTIONS = ast.ServicePattern(_GIVEN, ast.Group(()))
 _ANY = ast.Literal("0", ast.XSD + "integer")
+_MOST_TERMS = 1 << 14
+"""Number of terms that are read once for all groups: those of dates and names come again."""
 
 Terms = Mapping[str, str]
 
@@ -114,6 +117,7 @@ class _Aggregates:
         return [found.get(numbers[key], {}) for key in keys]
 
 
+@functools.lru_cache(_MOST_TERMS)
 def _value(term: str) -> ast.Iri | ast.Literal | None:
     return to_ast(term) if term and is_term(term) else None
 
