@@ -143,11 +143,11 @@ class Finishing:
         if self._finish.is_distinct or not keys or not isinstance(keys[0].expression, ast.Variable):
             return top
         tied = np.flatnonzero(top.merits == top.merits[-1])
-        texts = ranking.column(top.rows.take(tied), keys[0].expression.name)
+        texts = self._column(ranking, top.take(tied), keys[0].expression.name)
         if texts is None:
             return top
         count = self._wanted - (len(top) - len(tied))
-        first = within_first(texts, count, descending=keys[0].descending)
+        first = within_first(texts.tolist(), count, descending=keys[0].descending)
         if first is None:
             return top
         at = np.concatenate((np.arange(len(top) - len(tied)), tied[first]))
