@@ -39,7 +39,7 @@ class ValueClasses:
     [0, 1, 2, 3, 0]
     >>> for _ in range(100):  # of ten, two change, where each was expected to with the chance 0.5
     ...     classes.learn(np.ones(10, int), np.full(10, 0.5), np.full(10, 0.3), np.arange(10) < 2)
-    >>> classes.tempo(np.array([1]))[0] < 0.1 < classes.tempo(np.array([2]))[0]
+    >>> bool(classes.tempo(np.array([1]))[0] < 0.1 < classes.tempo(np.array([2]))[0])
     True
     """
 
