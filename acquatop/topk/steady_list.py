@@ -17,6 +17,7 @@ class SteadyList:
 
     What came too late to be added is accounted for here, so the structure need not know of it.
 
+    >>> import numpy as np
     >>> from acquatop.topk.papers.mintopk.pretopk import PreTopk
     >>> held = SteadyList(PreTopk(k=1))
     >>> rows = Rows(np.array([3]), np.array(["a"]), np.array(["a"]), (np.array([5.0]),))

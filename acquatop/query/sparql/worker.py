@@ -5,6 +5,7 @@ This module is what a worker process imports: it loads no more than the engine n
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import resource
 import signal
@@ -130,6 +131,8 @@ def _end_with(lifeline: int) -> None:
 def main() -> None:
     """Serve the socket whose number is given, as long as the lifeline is open."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Its last words say why it ended, also where PYTHONFAULTHANDLER asks for stacks after them.
+    faulthandler.disable()
     lifeline = int(sys.argv[_LIFELINE])
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     line = socket.socket(fileno=int(sys.argv[_SOCKET]))

@@ -230,6 +230,8 @@ def test_a_signal_leaves_what_is_done_and_says_so(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # What runs in the background of a shell ignores SIGINT, and so do these tests there.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     measured = Bench.measured
 
     def stopped(bench: Bench, setting: Setting) -> Iterator[Measured]:
@@ -242,6 +244,7 @@ def test_a_signal_leaves_what_is_done_and_says_so(
     with monkeypatch.context() as patched:
         patched.setattr(Bench, "measured", stopped)
         assert main(options) == 130
+    signal.signal(signal.SIGINT, before)
     said = capsys.readouterr().err
     assert "stopped when 4 of 5 settings were done\n  hint: the same command goes on" in said
     assert main(options) == 0
