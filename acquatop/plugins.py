@@ -144,7 +144,7 @@ STRATEGIES: Extensions[TopKStrategy] = Extensions(
     "acquatop.strategies", OWN_STRATEGIES, checked_strategy
 )
 """Structures that streams may name."""
-FAMILIES: tuple[Extensions[object], ...] = (CONNECTORS, SINKS, _RANKERS, STRATEGIES)  # type: ignore[assignment]
+FAMILIES: tuple[Extensions[Any], ...] = (CONNECTORS, SINKS, _RANKERS, STRATEGIES)
 GROUPS = tuple(family.group for family in FAMILIES)
 """Groups of entry points."""
 

@@ -13,14 +13,14 @@ from acquatop.engine.handle import AnswerSignal, RegisteredQuery, merged
 from acquatop.engine.interruptible import wait_until
 
 
-class Told(Exception):  # noqa: N818
+class SignalError(Exception):
     """The handler of the signal has run."""
 
 
 @pytest.fixture(autouse=True)
 def handler() -> Iterator[None]:
     def tell(_number: int, _frame: FrameType | None) -> None:
-        raise Told
+        raise SignalError
 
     before = signal.signal(signal.SIGUSR1, tell)
     yield
@@ -47,12 +47,12 @@ def test_a_wait_ends_with_what_it_waits_for() -> None:
 
 def test_a_wait_for_a_condition_is_interrupted() -> None:
     condition = Signalled()
-    with pytest.raises(Told), condition:
+    with pytest.raises(SignalError), condition:
         wait_until(condition.wait)
 
 
 def test_whoever_waits_for_answers_is_interrupted() -> None:
     news = AnswerSignal(Signalled())
     query = RegisteredQuery("q", ["stream"], live=True, news=news)
-    with pytest.raises(Told):
+    with pytest.raises(SignalError):
         next(merged([query], news))

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,8 +53,8 @@ def falling(count: int) -> list[bytes]:
     return [json.dumps(line).encode() + b"\n" for line in lines]
 
 
-def answered(found: Catalog, *texts: str, **more: object) -> list[Answer]:
-    with Engine(found, runtime="local", until_end=True, autostart=False, **more) as engine:  # type: ignore[arg-type]
+def answered(found: Catalog, *texts: str, **more: Any) -> list[Answer]:
+    with Engine(found, runtime="local", until_end=True, autostart=False, **more) as engine:
         queries = [engine.register(text) for text in texts]
         engine.start()
         return list(queries[-1])

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -92,9 +93,9 @@ def told(answers: Sequence[Answer]) -> dict[str, list[str]]:
 
 
 def answered(
-    catalog: Catalog, texts: Sequence[str], runtime: str = "local", **more: object
+    catalog: Catalog, texts: Sequence[str], runtime: str = "local", **more: Any
 ) -> dict[str, list[str]]:
-    with Engine(catalog, runtime=runtime, until_end=True, autostart=False, **more) as engine:  # type: ignore[arg-type]
+    with Engine(catalog, runtime=runtime, until_end=True, autostart=False, **more) as engine:
         for number, text in enumerate(texts):
             engine.register(text, name=f"q{number}")
         engine.start()
@@ -277,10 +278,10 @@ def test_a_wrong_strategy_is_said(tmp_path: Path) -> None:
 
 def test_what_goes_on_is_answered_as_it_was(recording: Path, tmp_path: Path) -> None:
     texts = [text_of(100_000 + number, 50_000, 5) for number in range(40)]
-    state = {"state": tmp_path / "state"}
+    state: dict[str, Any] = {"state": tmp_path / "state"}
     assert choice_among(bound(tmp_path, texts[0])).strategy is Strategy.EACH
     answered(catalog(recording), texts[:1], **state)
-    with Engine(catalog(recording), runtime="local", until_end=True, **state) as engine:  # type: ignore[arg-type]
+    with Engine(catalog(recording), runtime="local", until_end=True, **state) as engine:
         for number, text in enumerate(texts):
             engine.register(text, name=f"q{number}")
         engine.start()

@@ -27,7 +27,7 @@ FIELDS = (
     ("?e :x ?x", ("?x",), ()),
     ("?e :d ?d", ("?d",), ()),
 )
-"""What a record says: the pattern, and the numbers and the other terms that it binds."""
+"""Patterns of a record, with the numbers and the other terms that each binds."""
 TWISTS = (
     ("FILTER(?m > 2)", (), ()),
     ('FILTER(REGEX(STR(?user), "[0-3]$"))', (), ()),
@@ -77,7 +77,7 @@ BESIDE = (
         ("?y",),
     ),
 )
-"""What stands beside the WINDOW; what names ``?city`` needs it of the stream."""
+"""Patterns beside the WINDOW; those that name ``?city`` need it of the stream."""
 AGGREGATES = ("COUNT(*)", "SUM(?m)", "MAX(?m)", "MIN(?m)", "AVG(?m)", "COUNT(DISTINCT ?m)")
 OF_TERMS = ("MAX(STR(?user))", "MIN(STR(?e))", "COUNT(DISTINCT ?user)")
 CONDITIONS = (
