@@ -221,11 +221,14 @@ def test_the_queries_in_the_readme_are_the_examples() -> None:
 
 
 def test_the_documentation_can_be_read() -> None:
-    """Its words are limited: who adds some leaves out others."""
+    """Its words are limited: who adds some leaves out others.
+
+    A page for each thing that people connect or compare (the papers, a broker, a store) has its place in the limit.
+    """
     pages = (ROOT / "docs").rglob("*.md")
     written = (word for page in pages for word in page.read_text("utf-8").split())
     # The bars of tables are none.
-    assert sum(any(sign.isalnum() for sign in word) for word in written) <= 38_200
+    assert sum(any(sign.isalnum() for sign in word) for word in written) <= 40_000
 
 
 @THOROUGH
