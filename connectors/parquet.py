@@ -53,6 +53,7 @@ from connectors import ConnectorError
 from connectors.coded import CODED
 from connectors.columns import COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
 from connectors.offsets_by_file import Offset, OffsetsByFile, Place, reached
+from connectors.ranges import Range, cut_ranges
 from connectors.read_limits import ALL, ReadLimit, ReadMaxRows, TriggerAvailableNow
 from connectors.row_origins import ROW_FILE, ROW_NUMBER
 from connectors.scalars import SCALAR
@@ -128,7 +129,7 @@ class _Rows(InputPartition):
     ``places`` are those of the batch in each range's file, which tell if it is still the same.
     """
 
-    ranges: tuple[tuple[str, int, int], ...]
+    ranges: tuple[Range, ...]
     places: tuple[tuple[Place, Place], ...]
 
 
@@ -245,26 +246,12 @@ class ParquetReader(OffsetsByFile, DataSourceStreamReader, TriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[_Rows]:
         """Return the new rows of all files, cut into parts of equal length for the cores."""
         ranges = [
-            (name, reached(start.get(name, 0)), reached(place))
+            Range(name, reached(start.get(name, 0)), reached(place))
             for name, place in sorted(end.items())
         ]
-        ranges = [each for each in ranges if each[2] > each[1]]
-        rows = sum(stop - begin for _, begin, stop in ranges)
-        room = max(LEAST_PARTITION, -(-rows // self._max_partitions))
-        parts: list[list[tuple[str, int, int]]] = [[]]
-        left = room
-        for name, begin, stop in ranges:
-            while begin < stop:
-                if not left:
-                    parts.append([])
-                    left = room
-                taken = min(left, stop - begin)
-                parts[-1].append((name, begin, begin + taken))
-                begin, left = begin + taken, left - taken
         return [
-            _Rows(tuple(part), tuple((start.get(name, 0), end[name]) for name, _, _ in part))
-            for part in parts
-            if part
+            _Rows(part, tuple((start.get(name, 0), end[name]) for name, _, _ in part))
+            for part in cut_ranges(ranges, self._max_partitions, LEAST_PARTITION)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
