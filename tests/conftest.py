@@ -18,10 +18,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 from examples.oxigraph import OxigraphServer
 from tests.support import quick_java
-from tests.support.hdfs.packages import lacking
 from tests.support.hdfs.running import hdfs_server
 from tests.support.heavy import is_heavy
+from tests.support.kafka.broker import KafkaBroker
 from tests.support.markers import ProgramGuard, mark_by_fixtures
+from tests.support.maven import HDFS, KAFKA, MavenPackages
 from tests.support.s3.running import AZURITE, MISSING, azure_server, pointing_to, s3_server
 
 collect_ignore = [
@@ -144,10 +145,22 @@ def _az() -> Iterator[int]:
 
 @pytest.fixture(scope="session")
 def _hdfs() -> Iterator[int]:
-    if missing := lacking():
-        pytest.skip(f"not here: {', '.join(missing)}; ./run test fetches locks/hdfs.xml")
+    _need(HDFS)
     with hdfs_server() as port:
         yield port
+
+
+@pytest.fixture(scope="session")
+def _kafka() -> Iterator[KafkaBroker]:
+    _need(KAFKA)
+    with KafkaBroker() as broker:
+        yield broker
+
+
+def _need(packages: MavenPackages) -> None:
+    if missing := packages.lacking():
+        lock = f"locks/{packages.name}.xml"
+        pytest.skip(f"not here: {', '.join(missing)}; ./run test fetches {lock}")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from acquatop.runtime.java import find_java
-from tests.support.hdfs.packages import PACKAGES, client
+from tests.support.maven import HDFS
 from tests.support.waiting import until
 
 MAIN = "org.apache.hadoop.test.MiniDFSClusterManager"
@@ -32,7 +32,7 @@ def hdfs_server() -> Iterator[int]:
             java.command,
             *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"),
             f"-Dtest.build.data={place}",
-            *("-cp", f"{PACKAGES}/*:{client()}/*", MAIN),
+            *("-cp", HDFS.class_path, MAIN),
             *("-datanodes", "1", "-format", "-writeConfig", written, *options),
         ]
         with subprocess.Popen(
