@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.casts import fitted
 from connectors.fields import ROW
 from connectors.items import Items
 from connectors.json_kinds import EXACT
 from connectors.json_records import Needed, parse
 from connectors.lexical import INTEGERS, XSD
+from connectors.message_fields import fields_beside, is_beside
 from connectors.objects import Datatype, Kind
 from connectors.properties import (
     ARRIVAL,
@@ -35,9 +37,8 @@ from connectors.properties import (
     column_of,
     schema_of,
 )
-from connectors.scalars import SCALAR, scalars_of
+from connectors.scalars import SCALAR
 from connectors.subjects import written
-from connectors.topics import is_topic, topic_fields
 
 __all__ = [
     "ARRIVAL",
@@ -167,7 +168,7 @@ class FieldMapping(RecordColumns):
 class JsonMapping(FieldMapping):
     """Mapping from a JSON object to RDF.
 
-    For a message, fields may be its topic (:mod:`connectors.topics`).
+    Fields may be what a message has beside its content (:mod:`connectors.message_fields`).
     """
 
     def named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -177,13 +178,13 @@ class JsonMapping(FieldMapping):
         are skipped. A property that an object lacks is null.
         """
         types = self.types
-        topics = [name for name in types if is_topic(name)]
-        own = {name: type_ for name, type_ in types.items() if name not in topics}
+        beside = [name for name in types if is_beside(name)]
+        own = {name: type_ for name, type_ in types.items() if name not in beside}
         likely = {name: self.likely(name) for name, type_ in own.items() if type_ == SCALAR}
         needed = Needed(own, self.names, self.lists.intersection(own), likely)
         fields = parse(batch.column("value"), needed)
-        for name, column in topic_fields(batch, topics).items() if topics else ():
-            said = scalars_of(column) if types[name] == SCALAR else column
+        for name, column in fields_beside(batch, beside).items() if beside else ():
+            said = fitted(column, types[name])
             fields = fields.append_column(name, said.take(fields[ROW].combine_chunks()))
         return self.items(fields, batch)
 

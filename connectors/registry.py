@@ -13,7 +13,7 @@ from connectors.option import Kind, Option
 if TYPE_CHECKING:
     from connectors.spark_classes import DataSource
 
-PLACES, ARRIVALS, TOPICS = "places", "arrivals", "topics"
+PLACES, ARRIVALS, TOPICS, ENVELOPES = "places", "arrivals", "topics", "envelopes"
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ class Connector:
     ``source`` is its PySpark data source, as ``module:class``. ``formats`` are the formats that its
     rows may have; the first one is the default. ``guarantee`` tells what happens to rows if their
     reader is killed. ``says`` are the further facts that a source gives about its rows: their place
-    (:data:`PLACES`), their arrival (:data:`ARRIVALS`), their topic (:data:`TOPICS`). A connector
-    that ``is_open`` passes on options besides its own.
+    (:data:`PLACES`), their arrival (:data:`ARRIVALS`), their topic (:data:`TOPICS`),
+    their key, headers and time (:data:`ENVELOPES`). A connector that ``is_open`` passes on options
+    besides its own.
     """
 
     name: str
@@ -262,6 +263,57 @@ MQTT = Connector(
     says=(PLACES, ARRIVALS, TOPICS),
 )
 
+KAFKA = Connector(
+    name="kafka",
+    summary="messages of Kafka's topics, by a client of its own, in process and on Spark",
+    source="connectors.kafka:KafkaDataSource",
+    formats=("json", "csv", "rdf"),
+    guarantee="every committed message once: offsets can be read again while the topic keeps them",
+    options={
+        "url": Option(
+            "the brokers: kafka://HOST[:PORT][,HOST…], or kafkas:// for TLS", required=True
+        ),
+        "topics": Option(
+            "topics; in PySpark with commas between them",
+            Kind.TEXTS,
+            required=True,
+            names_source=True,
+        ),
+        "begin": Option(
+            "where a new stream begins", default="earliest", choices=("earliest", "latest")
+        ),
+        "group": Option(
+            "a consumer group whose offsets show Kafka's tools how far it is read", default="none"
+        ),
+        "maxRowsPerBatch": Option("how many messages to read at a time", Kind.NUMBER, "200 000"),
+        "maxPartitions": _PARTITIONS,
+        "encoding": Option(
+            "the content's wire format, which becomes JSON",
+            default="plain",
+            choices=("plain", "avro", "protobuf", "json-schema"),
+        ),
+        "registry": Option("the address of the schema registry", default="none"),
+        "patience": Option(
+            "within how many seconds the first connection must come about",
+            Kind.NUMBER,
+            "30",
+            least=0,
+        ),
+        "settingsFile": Option(
+            "a file of `NAME=VALUE` lines with settings of librdkafka",
+            Kind.PATH,
+            "`ACQUATOP_KAFKA_SETTINGS`",
+        ),
+        "userVariable": Option(
+            "the environment variable with the user", default="ACQUATOP_KAFKA_USER"
+        ),
+        "passwordVariable": Option(
+            "the environment variable with the password", default="ACQUATOP_KAFKA_PASSWORD"
+        ),
+    },
+    says=(PLACES, ARRIVALS, TOPICS, ENVELOPES),
+)
+
 _UNANSWERED = (
     "every row once that has reached the log; what is on its way there is lost with this end"
 )
@@ -365,6 +417,6 @@ X = Connector(
 
 CONNECTORS: Mapping[str, Connector] = {
     connector.name: connector
-    for connector in (LINES, PARQUET, FILES, MQTT, TCP, WEBSOCKET, PIPE, SPARK, X)
+    for connector in (LINES, PARQUET, FILES, MQTT, KAFKA, TCP, WEBSOCKET, PIPE, SPARK, X)
 }
 """Every connector, by its name in catalogs."""

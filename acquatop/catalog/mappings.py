@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,13 +25,16 @@ from connectors.mapping import (
     Property,
     Template,
 )
+from connectors.message_fields import is_of_envelope, is_text
 from connectors.ntriples import NTriplesMapping
-from connectors.registry import ARRIVALS, PLACES, TOPICS
+from connectors.registry import ARRIVALS, ENVELOPES, PLACES, TOPICS
 from connectors.topics import is_topic
 from connectors.x_api.posts import CREATED, PostsMapping
 from replica.terms import is_term
 
 _FIELDS = ("format", "subject", "time", "time_as", "properties")
+
+_ANY = (PLACES, ARRIVALS, TOPICS, ENVELOPES)
 
 Fields = TypeVar("Fields", bound=FieldMapping)
 
@@ -139,20 +142,20 @@ def _fields(section: Section, prefixes: Prefixes) -> dict[str, Any]:
 
 
 def _checked(mapping: Fields, section: Section) -> Fields:
-    """Return a mapping; note numbers and times that should be made of topics, which are texts."""
+    """Return a mapping; note numbers and times that should be made of topics and other texts."""
     numbers = [
         each.field
         for each in mapping.properties.values()
         if DATATYPES[each.datatype] != DATATYPES[IRI]
     ]
-    for name in filter(is_topic, [mapping.time, *numbers]):
+    for name in filter(is_text, [mapping.time, *numbers]):
         section.problem(f'"{name}" is a text', hint="let it be an xsd:string, or a part of an IRI")
     return mapping
 
 
 def _check_source(mapping: RecordDecoder, section: Section, connector: str) -> None:
-    """Note places, times of arrival, topics and headers that a mapping needs but a source lacks."""
-    says = CONNECTORS[connector].says if connector in CONNECTORS else (PLACES, ARRIVALS, TOPICS)
+    """Note what a mapping needs of rows, beside their content, but a source does not say."""
+    says = CONNECTORS[connector].says if connector in CONNECTORS else _ANY
     if getattr(mapping, "time", "") == ARRIVAL and ARRIVALS not in says:
         hint = "name the field or the predicate that holds the time"
         section.problem(
@@ -166,17 +169,24 @@ def _check_source(mapping: RecordDecoder, section: Section, connector: str) -> N
         section.problem(
             f'the connector "{connector}" does not say where its rows stand', "subject", hint
         )
-    if isinstance(mapping, FieldMapping) and (
-        TOPICS not in says or not isinstance(mapping, JsonMapping)
-    ):
-        for name in filter(is_topic, mapping.types):
+    for name in mapping.types if isinstance(mapping, FieldMapping) else ():
+        lacking = _lacking(name, says if isinstance(mapping, JsonMapping) else ())
+        if lacking:
             section.problem(
-                f'rows of this format from the connector "{connector}" have no topic for "{name}"'
+                f'rows of this format from the connector "{connector}" have no {lacking} for '
+                f'"{name}"'
             )
     options = CONNECTORS[connector].options if connector in CONNECTORS else {"header": None}
     if isinstance(mapping, CsvMapping) and not mapping.columns and "header" not in options:
         hint = 'name its columns, such as columns = ["time", "user"]'
         section.problem(f'what the connector "{connector}" reads has no first line', "format", hint)
+
+
+def _lacking(field: str, says: Collection[str]) -> str | None:
+    """Return what a field is made of, if a source does not say it."""
+    if is_topic(field):
+        return None if TOPICS in says else "topic"
+    return "key, header or time" if is_of_envelope(field) and ENVELOPES not in says else None
 
 
 def _is_delimiter(text: str) -> bool:
