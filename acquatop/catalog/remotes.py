@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from acquatop.catalog.mapped_patterns import mapped_patterns
 from acquatop.catalog.section import Section
+from connectors import ConnectorError
+from connectors.kafka_client.settings import Brokers, brokers
 from replica.http.auth import Auth, BasicAuth, BearerAuth, Secret
 from replica.remotes.addresses import RestAddress
 from replica.remotes.records import Field, KeyTemplate, RecordMapping
@@ -19,7 +21,7 @@ from replica.terms import is_language
 
 METHODS = ("post", "get")
 AUTH = ("basic", "bearer")
-FEEDS = ("lines", "http")
+FEEDS = ("lines", "http", "kafka")
 _LONGEST_REPLY = 16 * 2**20
 
 
@@ -102,12 +104,14 @@ Source = SparqlSource | RestSource | SqlSource | TableSource | PythonSource | Pu
 
 @dataclass(frozen=True)
 class FeedSource:
-    """Feed of a remote's changes: a file that grows, or an HTTP reply without an end."""
+    """Feed of a remote's changes: a growing file, an endless HTTP reply, or a topic of Kafka's."""
 
     kind: str
     path: str
     address: Address | None
     mapping: RecordMapping
+    brokers: Brokers | None = None
+    topic: str = ""
 
 
 def read_source(kind: str, section: Section, prefixes: Mapping[str, str]) -> Source:
@@ -130,14 +134,26 @@ def read_feed(section: Section, prefixes: Mapping[str, str]) -> FeedSource | Non
     if "feed" not in section:
         return None
     feed = section.section("feed")
-    feed.allow("kind", "path", "endpoint", "auth")
+    feed.allow("kind", "path", "endpoint", "auth", "url", "topic")
     kind = feed.choice("kind", FEEDS)
     return FeedSource(
         kind=kind,
         path=feed.path("path") if kind == "lines" else "",
         address=_address(feed) if kind == "http" else None,
         mapping=_mapping(section, prefixes),
+        brokers=_brokers(feed) if kind == "kafka" else None,
+        topic=feed.text("topic") if kind == "kafka" else "",
     )
+
+
+def _brokers(section: Section) -> Brokers | None:
+    url = section.text("url")
+    try:
+        return brokers(url) if url else None
+    except ConnectorError as error:
+        message, _, hint = str(error).partition("\n  hint: ")
+        section.problem(message, "url", hint)
+        return None
 
 
 def _sparql(section: Section, prefixes: Mapping[str, str]) -> Source:

@@ -22,6 +22,7 @@ from acquatop.refresh.open_database import connections_of
 from acquatop.refresh.open_remote import RemoteFactory, name_of, open_remote
 from acquatop.refresh.remote_recorder import RemoteRecorder
 from acquatop.refresh.service_pool import ServicePool
+from connectors.kafka_client.settings import Brokers
 from connectors.object_store.address import is_address
 from replica.access import Access
 from replica.clocks import Clock, EventTime, MachineClock, SteadyTime
@@ -338,7 +339,9 @@ def _margin(service: Service) -> float:
 
 
 def open_feed(source: FeedSource, reader: RecordReader, now: Clock, random: Random) -> Feed:
-    """Return a feed of a file or of an address."""
+    """Return a feed of a file, of an address, or of a topic."""
+    if source.brokers is not None:
+        return _kafka_feed(source, source.brokers, reader, now)
     if source.address is None:
         from replica.feeds.lines import LinesFeed
 
@@ -355,6 +358,25 @@ def open_feed(source: FeedSource, reader: RecordReader, now: Clock, random: Rand
         secrets=address.secrets,
     )
     return HttpFeed(source.address.url, reader, client=client, clock=now, random=random)
+
+
+def _kafka_feed(source: FeedSource, brokers: Brokers, reader: RecordReader, now: Clock) -> Feed:
+    try:
+        from confluent_kafka import Consumer
+    except ModuleNotFoundError:
+        hint = 'pip install "acquatop[kafka]"'
+        raise EnvironmentProblem(f"a feed of Kafka needs confluent-kafka\n  hint: {hint}") from None
+    from connectors.kafka_client.library_log import LibraryLog
+    from replica.feeds.kafka import KafkaFeed
+
+    settings = brokers.client()
+    return KafkaFeed(
+        source.topic,
+        reader,
+        id_field=source.mapping.key.path,
+        consumer=lambda more: Consumer({**settings, **more}, logger=LibraryLog()),
+        clock=now,
+    )
 
 
 def _client(service: Service, access: Access) -> HttpClient | None:
