@@ -223,7 +223,8 @@ def test_the_queries_in_the_readme_are_the_examples() -> None:
 def test_the_documentation_can_be_read() -> None:
     """Its words are limited: who adds some leaves out others.
 
-    A page for each thing that people connect or compare (the papers, a broker, a store) has its place in the limit.
+    A page for each thing that people connect or compare (the papers, a broker, a store) has its
+    place in the limit.
     """
     pages = (ROOT / "docs").rglob("*.md")
     written = (word for page in pages for word in page.read_text("utf-8").split())

@@ -21,6 +21,8 @@ from tests.support.markers import THOROUGH
 DOCS = Path(__file__).parents[1] / "docs"
 GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]
 NEED_SPARK = ("cluster.md", "connector.md")
+ELSEWHERE = ("kafka.md",)
+"""Pages that are followed where their servers run."""
 
 INSTALLED_ALONE = {
     "PIP_NO_INDEX": "1",
@@ -61,7 +63,9 @@ def test_the_tutorial_can_be_followed(
 
 
 @THOROUGH
-@pytest.mark.parametrize("page", [page.name for page in GUIDES[1:] if page.name not in NEED_SPARK])
+@pytest.mark.parametrize(
+    "page", [page.name for page in GUIDES[1:] if page.name not in NEED_SPARK + ELSEWHERE]
+)
 def test_a_how_to_page_can_be_followed(page: str, folder: Path) -> None:
     follow(DOCS / "howto" / page)
 

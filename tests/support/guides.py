@@ -78,7 +78,7 @@ def _printed(place: str, command: str) -> str:
     """Run a command and return what it prints: ours in this process,
     which saves the start of another. What pip installs is in a folder of its own.
     """
-    program, *arguments = shlex.split(command)
+    program, *arguments = shlex.split(os.path.expandvars(command))
     said = io.StringIO()
     if program == "acquatop":
         with redirect_stdout(said):

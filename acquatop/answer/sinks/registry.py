@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from acquatop.answer.sinks.contract import Sink
 from acquatop.answer.sinks.files import FilePlace
@@ -18,8 +18,11 @@ from acquatop.answer.sinks.results_json import results_json_sink
 from acquatop.answer.sinks.results_tsv import results_tsv_sink
 from acquatop.answer.sinks.stdout import StdoutSink
 from acquatop.answer.sinks.turtle import turtle_sink
-from acquatop.errors import UserError
+from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.plugins import SINKS
+from connectors import ConnectorError
+from connectors.kafka_client.settings import SCHEMES as KAFKA
+from connectors.kafka_client.settings import brokers_of
 from connectors.object_store.address import FORMS, StoreAddress, is_address
 from replica.http.auth import Secret
 from rspql.diagnostics import nearest
@@ -42,6 +45,7 @@ TARGETS = (
     *(f"{kind}:{place}" for kind, (place, _) in PATHS.items()),
     "stdout",
     *(f"{kind}://HOST[:PORT]/PREFIX" for kind in BROKERS),
+    *(f"{kind}://HOST[:PORT]/TOPIC" for kind in KAFKA),
 )
 """Forms of a target."""
 
@@ -57,7 +61,8 @@ def open_sink(target: str, environment: Mapping[str, str] = os.environ) -> Sink:
     acquatop.errors.UserError: there is no kind of sink "cvs"
       hint: did you mean csv:FOLDER? The kinds are ndjson:PATH, canonical:PATH, srj:FOLDER,
       csv:FOLDER, tsv:FOLDER, nt:FOLDER, ttl:FOLDER, parquet:FOLDER, stdout,
-      mqtt://HOST[:PORT]/PREFIX, mqtts://HOST[:PORT]/PREFIX
+      mqtt://HOST[:PORT]/PREFIX, mqtts://HOST[:PORT]/PREFIX, kafka://HOST[:PORT]/TOPIC,
+      kafkas://HOST[:PORT]/TOPIC
     """
     kind, _, place = target.partition(":")
     if target == "stdout":
@@ -66,6 +71,8 @@ def open_sink(target: str, environment: Mapping[str, str] = os.environ) -> Sink:
         return _open_path(kind, place)
     if kind in BROKERS:
         return _open_broker(kind, target, environment)
+    if kind in KAFKA:
+        return _open_kafka(kind, target)
     if kind in SINKS:
         sink: Sink = SINKS[kind](place)
         return sink
@@ -116,6 +123,28 @@ def _open_broker(kind: str, target: str, environment: Mapping[str, str]) -> Sink
         Secret(environment[name]) if environment.get(name) else None for name in (USER, PASSWORD)
     )
     return MqttSink(Broker(host, port, kind == "mqtts", user, password), prefix)
+
+
+def _open_kafka(kind: str, target: str) -> Sink:
+    form = f"{kind}://HOST[:PORT][,HOST…]/TOPIC[?writer=NAME]"
+    try:
+        parts = urlsplit(target)
+        brokers = brokers_of(parts)
+    except (ValueError, ConnectorError) as error:
+        raise UserError(f"this is no {kind} target: {error}") from None
+    topic, options = parts.path.strip("/"), parse_qs(parts.query)
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) or options.keys() - {"writer"}:
+        raise UserError(f"{kind} needs brokers and a topic\n  hint: write {form}")
+    try:
+        from acquatop.answer.sinks.kafka import KafkaSink
+
+        return KafkaSink(brokers, topic, writer=options.get("writer", [None])[0])
+    except ModuleNotFoundError as missing:
+        if missing.name != "confluent_kafka":
+            raise
+        raise EnvironmentProblem(
+            'answers to Kafka need confluent-kafka\n  hint: pip install "acquatop[kafka]"'
+        ) from None
 
 
 def _hint(kind: str) -> str:
