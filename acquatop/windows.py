@@ -50,6 +50,15 @@ class Windows:
         """Return the index of the last window that opens before a time."""
         return -((self._start - time_ms) // self.slide_ms) - 1
 
+    def closes_at(self, time_ms: int) -> bool:
+        """Return True if a window closes at a time.
+
+        >>> nine_by_three = Windows(9, 3, t0_ms=1)
+        >>> [time for time in range(17) if nine_by_three.closes_at(time)]
+        [10, 13, 16]
+        """
+        return self.bounds(self.first(time_ms))[1] == time_ms
+
     def opening_from(self, time_ms: int) -> int:
         """Return the index of the first window that opens at a time or after it.
 

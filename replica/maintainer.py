@@ -22,7 +22,7 @@ from replica.clocks import Clock, EventTime, SteadyTime
 from replica.feeds.subscription import Subscription
 from replica.key_tuples import terms_in
 from replica.remotes import Rejecting, Remote, RemoteError
-from replica.shared_facts import FactsInbox
+from replica.shared_facts import FactsInbox, Hear, Request, ToldReply
 from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.account import Account
 from replica.spending.allowance import SPEND_ALL, ItemAllowance
@@ -79,6 +79,8 @@ class _Delivery:
     error: RemoteError | None
     fetched_at: float
     """Time at which the request was sent; the answer says nothing of later times."""
+    is_own: bool = True
+    """False if another replica has paid for the request."""
 
 
 @dataclass
@@ -92,6 +94,7 @@ class InFlight:
     late: list[_Delivery] = field(default_factory=list)
     on_time: list[_Delivery] = field(default_factory=list)
     items: int = 0
+    requests: int = 0
     refusal: str | None = None
 
 
@@ -250,8 +253,10 @@ class Maintainer(Generic[StoreT]):
         self._trouble = None
         if keys and self.account.allowed.items == 0 < self.account.budget.items:
             asked.refusal = asked.refusal or "what this evaluation may spend has been spent before"
-        free = (key for key in keys if key not in self._keys_under_way)
-        asked.pending = list(itertools.islice(free, self.account.allowed.items))
+        free = [key for key in keys if key not in self._keys_under_way]
+        heard = self._listen(free[: self.account.budget.items], asked)
+        unheard = (key for key in free if key not in heard)
+        asked.pending = list(itertools.islice(unheard, self.account.allowed.items))
         asked.pending.reverse()  # the next is taken from the end
         self._send_more(asked, wait=0.0)
         return asked
@@ -367,14 +372,38 @@ class Maintainer(Generic[StoreT]):
         )
 
     def _send(self, block: list[str], asked: InFlight) -> None:
-        number, sent_at, request = next(self._numbers), self.now(), self._access.breaker.sent()
-        self._under_way[number] = block
-        self._keys_under_way.update(block)
+        number, sent_at, request = (
+            self._expect(block, asked),
+            self.now(),
+            self._access.breaker.sent(),
+        )
+        asked.requests += 1
+        told = None if self.facts is None else self.facts.send(block)
+        self._access.workers.start(lambda: self._fetch(number, request, block, sent_at, told))
+
+    def _expect(self, keys: Sequence[str], asked: InFlight) -> int:
+        """Expect a reply about some keys; return its number."""
+        number = next(self._numbers)
+        self._under_way[number] = keys
+        self._keys_under_way.update(keys)
         asked.under_way.add(number)
         asked.sent.add(number)
-        self._access.workers.start(lambda: self._fetch(number, request, block, sent_at))
+        return number
 
-    def _fetch(self, number: int, request: int, block: list[str], sent_at: float) -> None:
+    def _listen(self, keys: Sequence[str], asked: InFlight) -> set[str]:
+        """Expect the replies to others' requests for some of the keys; return these keys."""
+
+        def listen(some: list[str]) -> Hear:
+            number = self._expect(some, asked)
+            return lambda reply: self._deliveries.put(
+                _Delivery(number, some, reply.solutions, reply.error, reply.fetched_at, False)
+            )
+
+        return set() if self.facts is None else self.facts.listen(keys, listen)
+
+    def _fetch(
+        self, number: int, request: int, block: list[str], sent_at: float, told: Request | None
+    ) -> None:
         solutions: list[Solution] = []
         failure: RemoteError | None = None
         try:
@@ -389,6 +418,8 @@ class Maintainer(Generic[StoreT]):
         else:
             self._access.failed(request, len(block), failure)
         self._deliveries.put(_Delivery(number, block, solutions, failure, sent_at))
+        if self.facts is not None and told is not None:
+            self.facts.land(told, ToldReply(block, solutions, sent_at, failure))
 
     def _receive(self, asked: InFlight, wait: float) -> None:
         """Wait for a delivery, then send the requests that it makes possible."""
@@ -431,8 +462,9 @@ class Maintainer(Generic[StoreT]):
             solutions = [solution for delivery in deliveries for solution in delivery.solutions]
             with self._changing():
                 stored = self.store.put(keys, solutions, fetched_at)
-            if self.facts is not None:
-                self.facts.tell(keys, solutions, fetched_at)
+            for each in deliveries:
+                if self.facts is not None and each.is_own:
+                    self.facts.tell(each.keys, each.solutions, fetched_at)
             changed.update(dict.fromkeys(stored.changed))
             first.update(stored.first)
             ambiguous += stored.ambiguous
@@ -444,9 +476,8 @@ class Maintainer(Generic[StoreT]):
             )
         with self._changing():
             self.store.evict()
-        spending = Spending(
-            asked.items, len(asked.sent), self._clock() - asked.started, len(failures)
-        )
+        failed = sum(delivery.is_own for delivery in arrived if delivery.error is not None)
+        spending = Spending(asked.items, asked.requests, self._clock() - asked.started, failed)
         failure = (
             failures[0]
             if failures
@@ -486,8 +517,8 @@ class Maintainer(Generic[StoreT]):
 
     def _store_told(self) -> None:
         """Store what others have fetched; of new keys only if there is room."""
-        for keys, solutions, fetched_at in self.facts.take() if self.facts is not None else ():
-            self._store_unasked(keys, solutions, fetched_at, pushed=False)
+        for told in self.facts.take() if self.facts is not None else ():
+            self._store_unasked(told.keys, told.solutions, told.fetched_at, pushed=False)
 
     def _store_unasked(
         self, keys: list[str], solutions: Sequence[Solution], now: float, *, pushed: bool

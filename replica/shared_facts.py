@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from replica.remotes import RemoteError
 from replica.store import Solution
 from replica.store.keyed_store import KeyedStore
 
@@ -17,6 +18,7 @@ class ToldReply(NamedTuple):
     keys: list[str]
     solutions: list[Solution]
     fetched_at: float
+    error: RemoteError | None = None
 
 
 class _Fact(NamedTuple):
@@ -24,15 +26,40 @@ class _Fact(NamedTuple):
     solutions: list[dict[str, str]]
 
 
+Hear = Callable[[ToldReply], None]
+"""Function that is told the reply to a request of another replica."""
+
+Listen = Callable[[list[str]], Hear]
+"""Function that is given the keys of a request to listen to."""
+
+
+class _Listener(NamedTuple):
+    inbox: FactsInbox
+    keys: list[str]
+    hear: Hear
+
+
+class Request:
+    """Request of one replica that is under way, and the others that listen to it."""
+
+    def __init__(self, asker: FactsInbox, keys: Sequence[str]) -> None:
+        self.asker = asker
+        self.keys = frozenset(keys)
+        self.listeners: list[_Listener] = []
+
+
 class SharedFacts:
     """Facts about one question to a remote. Each replica takes part with a :class:`FactsInbox`.
 
-    ``lock`` is held while a store changes: another thread may copy it for a replica that joins.
+    Replicas may be used by several threads, each by one. ``lock`` is held while a store changes:
+    another thread may copy it for a replica that joins.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._inboxes: list[FactsInbox] = []
+        self.under_way: list[Request] = []
+        """Requests that have no reply yet."""
 
     def join(self, store: KeyedStore, names: Mapping[str, str]) -> FactsInbox:
         """Return the inbox of one more replica.
@@ -87,15 +114,58 @@ class FactsInbox:
         others = self.facts.others(self)
         if not others:
             return
-        of_key: dict[str, list[dict[str, str]]] = {key: [] for key in keys}
-        for solution in solutions:
-            found = of_key.get(solution[self._store.key_variable or ""])
-            if found is not None:
-                found.append({self._names[name]: term for name, term in solution.items()})
+        of_key = self._in_common_names(keys, solutions)
         with self.facts.lock:
             for other in others:
                 for key, common in of_key.items():
                     other._hear(key, _Fact(fetched_at, common))
+
+    def _in_common_names(
+        self, keys: Iterable[str], solutions: Sequence[Solution]
+    ) -> dict[str, list[dict[str, str]]]:
+        of_key: dict[str, list[dict[str, str]]] = {key: [] for key in keys}
+        for solution in solutions:
+            found = of_key.get(solution.get(self._store.key_variable or "", ""))
+            if found is not None:
+                found.append({self._names[name]: term for name, term in solution.items()})
+        return of_key
+
+    def _in_own_names(self, solutions: Iterable[Mapping[str, str]]) -> list[Solution]:
+        return [{self._own[name]: term for name, term in each.items()} for each in solutions]
+
+    # Requests under way ---------------------------------------------------------------------------
+
+    def send(self, keys: Sequence[str]) -> Request:
+        """Let others listen to a request that is being sent."""
+        request = Request(self, keys)
+        with self.facts.lock:
+            self.facts.under_way.append(request)
+        return request
+
+    def listen(self, keys: Sequence[str], listen: Listen) -> set[str]:
+        """Listen to the requests of others that ask for some of the keys; return these keys."""
+        heard: set[str] = set()
+        with self.facts.lock:
+            for request in self.facts.under_way:
+                of_it = [key for key in keys if key in request.keys and key not in heard]
+                if of_it and request.asker is not self:
+                    request.listeners.append(_Listener(self, of_it, listen(of_it)))
+                    heard.update(of_it)
+        return heard
+
+    def land(self, request: Request, reply: ToldReply) -> None:
+        """Tell the reply to a request to those who listen."""
+        with self.facts.lock:
+            self.facts.under_way.remove(request)
+            listeners = request.listeners
+        if not listeners:
+            return
+        of_key = self._in_common_names(request.keys, reply.solutions)
+        for inbox, keys, hear in listeners:
+            solutions = inbox._in_own_names(each for key in keys for each in of_key[key])
+            hear(ToldReply(keys, solutions, reply.fetched_at, reply.error))
+
+    # Facts told -----------------------------------------------------------------------------------
 
     def _hear(self, key: str, fact: _Fact) -> None:
         known = self._facts.get(key)
@@ -106,14 +176,18 @@ class FactsInbox:
         """Yield what has been told, the oldest first, and forget it."""
         with self.facts.lock:
             facts, self._facts = self._facts, {}
-        told = sorted(facts.items(), key=lambda each: each[1].fetched_at)
+        keys = list(facts)
+        times = self._store.fetched_at(self._store.rows(keys)).tolist()
+        # What came by a request that it listened to, it knows already.
+        news = (
+            (key, facts[key])
+            for key, at in zip(keys, times, strict=True)
+            if at < facts[key].fetched_at
+        )
+        told = sorted(news, key=lambda each: each[1].fetched_at)
         for fetched_at, together in groupby(told, key=lambda each: each[1].fetched_at):
             several = list(together)
-            solutions: list[Solution] = [
-                {self._own[name]: term for name, term in solution.items()}
-                for _, fact in several
-                for solution in fact.solutions
-            ]
+            solutions = self._in_own_names(each for _, fact in several for each in fact.solutions)
             yield ToldReply([key for key, _ in several], solutions, fetched_at)
 
     def take_over(self) -> bool:

@@ -15,8 +15,8 @@ from acquatop.query.rolled_up_facts import RolledUpFacts
 from acquatop.refresh.constant_join import ConstantJoin, ConstantRefresh
 from acquatop.refresh.join_refresh import JoinedReplicas, JoinRefresh
 from acquatop.refresh.open_replicas import Joined
+from acquatop.refresh.pool_lane import PoolLane
 from acquatop.refresh.replica_refresh import NoRefresh, ReplicaRefresh, WindowRefresh
-from acquatop.refresh.service_pool import ServicePool
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import RankerRegistry
@@ -141,11 +141,11 @@ def remote_of(
     *,
     clock: Clock,
     expects: bool,
-    pool: ServicePool | None = None,
+    lane: PoolLane | None = None,
 ) -> JoinedRemote:
     """Return what a query joins its stream with, if there is anything.
 
-    With a ``pool``, it shares its budget with other queries.
+    With a ``lane``, it shares its budget with other queries.
     """
     if maintainer is None:
         return NoRemote()
@@ -166,6 +166,6 @@ def remote_of(
             random,
             slide_ms=slide_ms,
             clock=clock,
-            pool=pool,
+            lane=lane,
         )
     return ReplicaRemote(maintainer, refresh, expects=expects)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,7 +26,8 @@ from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.query.sparql.worker_engine import WorkerEngine
 from acquatop.refresh.constant_join import ConstantJoin
 from acquatop.refresh.join_refresh import JoinedReplicas
-from acquatop.refresh.open_replicas import Replicas
+from acquatop.refresh.open_replicas import Joined, Replicas
+from acquatop.refresh.pool_lane import PoolLane
 from connectors.object_store.address import StoreAddress
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
@@ -85,8 +86,19 @@ def open_evaluation(
 
 
 def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Evaluation:
-    pool = resources.replicas.pool(bound)
-    replica = resources.replicas.open(bound, load=load, pool=pool)
+    lane = resources.replicas.lane(bound)
+    with ExitStack() as failing:
+        if lane is not None:
+            failing.callback(lane.leave, bound.name)
+        replica = resources.replicas.open(bound, load=load, lane=lane)
+        found = _top_k_over(bound, key, resources, replica, lane)
+        failing.pop_all()
+    return found
+
+
+def _top_k_over(
+    bound: BoundQuery, key: str, resources: Resources, replica: Joined | None, lane: PoolLane | None
+) -> Evaluation:
     with _closed_on_failure([] if replica is None else [replica]):
 
         def scatter(hashes: IdentityHash | None = None) -> ExecutorAggregates:
@@ -109,7 +121,7 @@ def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Eva
             rankers=resources.rankers,
             scattered=scatter() if bound.keys_in_executors else None,
             move=move if bound.keys_may_move else None,
-            pool=pool,
+            lane=lane,
         )
 
 

@@ -20,6 +20,7 @@ from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.ledger_object import open_keeper
 from acquatop.refresh.open_database import connections_of
 from acquatop.refresh.open_remote import RemoteFactory, name_of, open_remote
+from acquatop.refresh.pool_lane import PoolLane
 from acquatop.refresh.remote_recorder import RemoteRecorder
 from acquatop.refresh.service_pool import ServicePool
 from connectors.kafka_client.settings import Brokers
@@ -38,6 +39,7 @@ from replica.spending.account import Account
 from replica.spending.ledger import Ledger, LedgerError
 from replica.spending.ledger_elsewhere import LedgerElsewhere
 from replica.spending.quota import Quota
+from replica.spending.shared_budget import SharedBudget
 from replica.store import JoinedStore, ReplicaStore, RunStore, SolutionStore
 from replica.store.keyed_store import KeyedStore
 from replica.workers import Workers
@@ -59,6 +61,9 @@ _PATIENCE = 0.25
 At most a quarter of the deadline is waited.
 """
 
+_KEPT = 64
+"""Evaluations of a service that streams which lag behind all others may still come to."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -79,7 +84,7 @@ class Replicas:
 
     With a ``recording``, everything that the remotes say is recorded. ``goes_on_elsewhere`` is True
     if the state is where other machines reach it: then ledgers must be as well. ``shares`` says
-    that queries on one stream see its time together, and so may share budgets and values.
+    that queries see their streams' times together, and so may share budgets and values.
     """
 
     clock: Clock = time.monotonic
@@ -94,26 +99,42 @@ class Replicas:
     open_remote: RemoteFactory = field(default_factory=lambda: open_remote)
     goes_on_elsewhere: bool = False
     shares: bool = False
-    _pools: dict[tuple[str, str], ServicePool] = field(default_factory=dict)
+    _pools: dict[tuple[str, str | None], ServicePool] = field(default_factory=dict)
     _ways: dict[str, _Way] = field(default_factory=dict)
     _elsewhere: dict[str, LedgerElsewhere] = field(default_factory=dict)
 
-    def pool(self, bound: BoundQuery) -> ServicePool | None:
-        """Return what a query shares with others on its stream that ask its service, if it may."""
+    def lane(self, bound: BoundQuery) -> PoolLane | None:
+        """Return the lane of a query in the pool of its service, which it then is in; None if it
+        shares nothing.
+        """
         if not self.shares or bound.service is None or not bound.shares_budget:
             return None
-        key = bound.service.iri, bound.stream.iri
-        if key not in self._pools or not self._pools[key].is_used:
-            self._pools[key] = ServicePool(self._account(bound.service, bound.name))
+        service, stream = bound.service, bound.stream.iri
+        lane = self._pool(service, stream).lane(
+            stream, lambda budget: self._account(service, bound.name, budget)
+        )
+        lane.join(bound.name, bound.weight, [bound.windows])
+        return lane
+
+    def _pool(self, service: Service, stream: str) -> ServicePool:
+        """Return the pool of a service.
+
+        A table that is replayed has the time of each stream, which others' values are not of.
+        """
+        key = service.iri, stream if _is_replayed(service) else None
+        if key not in self._pools:
+            refresh = service.refresh
+            self._pools[key] = ServicePool(SharedBudget(refresh.budget, refresh.bank, keeps=_KEPT))
         return self._pools[key]
 
     def open(
-        self, bound: BoundQuery, *, load: bool = True, pool: ServicePool | None = None
+        self, bound: BoundQuery, *, load: bool = True, lane: PoolLane | None = None
     ) -> Joined | None:
         """Return the maintainer of a top-k query's replica; None if the query joins nothing.
 
-        The replica is filled if the catalog says so, or with what another one of the ``pool`` knows
-        already. Without ``load`` it stays empty, to be restored from elsewhere.
+        The replica is filled if the catalog says so, or with what another one of the pool knows
+        already, if the query is in a ``lane``. Without ``load`` it stays empty, to be restored from
+        elsewhere.
 
         Raises :class:`~acquatop.errors.EnvironmentProblem` if the remote cannot be reached to fill
         it.
@@ -129,13 +150,14 @@ class Replicas:
         (asked,) = patterns
         kind = ReplicaStore if asked.service.solutions == "one" else RunStore
         store = kind(asked.key, asked.question.variables, limit=asked.service.capacity)
-        if pool is None:
+        if lane is None:
             return self._open(store, asked, self._account(asked.service, bound.name), load=load)
         common, names = asked.question.in_common_names()
+        pool = self._pool(asked.service, bound.stream.iri)
         facts = pool.facts_of(common).join(store, names)
         try:
             is_filled = load and facts.take_over()
-            return self._open(store, asked, pool.account, load=load and not is_filled, facts=facts)
+            return self._open(store, asked, lane.account, load=load and not is_filled, facts=facts)
         except BaseException:
             facts.leave()
             raise
@@ -241,7 +263,7 @@ class Replicas:
             )
         return self._elsewhere[place]
 
-    def _account(self, service: Service, query: str) -> Account:
+    def _account(self, service: Service, query: str, shared: SharedBudget | None = None) -> Account:
         way, refresh = self._way(service), service.refresh
         return Account(
             refresh.budget,
@@ -250,6 +272,7 @@ class Replicas:
             query=query,
             ledger=way.ledger,
             clock=self.clock,
+            shared=shared,
         )
 
     def _open(
@@ -262,7 +285,7 @@ class Replicas:
         facts: FactsInbox | None = None,
     ) -> Maintainer[StoreT]:
         service, question = asked.service, asked.question
-        is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
+        is_replayed = _is_replayed(service)
         now = self._now(is_replayed)
         way, uses_one = self._way(service), isinstance(store, ReplicaStore)
         remote = self.open_remote(service, question, way.client or way.database, now, uses_one)
@@ -327,6 +350,11 @@ class Replicas:
                 "or set load = false there"
             )
             raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
+
+
+def _is_replayed(service: Service) -> bool:
+    """Return True if a service is a table with values of several times."""
+    return isinstance(service.source, TableSource) and service.source.time is not None
 
 
 def _margin(service: Service) -> float:

@@ -17,9 +17,9 @@ from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.refresh.allocation import Bid
 from acquatop.refresh.flow import ReplicaFlow, order_of
 from acquatop.refresh.order import ScoredOrder
+from acquatop.refresh.pool_lane import PoolLane
 from acquatop.refresh.proposers import proposer_of
 from acquatop.refresh.proposers.contract import Proposed
-from acquatop.refresh.service_pool import ServicePool
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.budget import Spending
 from replica.clocks import Clock
@@ -134,7 +134,7 @@ class NoRefresh:
 class ReplicaRefresh:
     """Refresh of one service's replica: proposer, ranker, and maintainer with its budget.
 
-    Evaluations with the same ``pool`` share the budget. Without one it is the evaluation's own.
+    Evaluations with the same ``lane`` share the budget. Without one it is the evaluation's own.
     """
 
     def __init__(
@@ -146,14 +146,14 @@ class ReplicaRefresh:
         *,
         slide_ms: int | None,
         clock: Clock = time.monotonic,
-        pool: ServicePool | None = None,
+        lane: PoolLane | None = None,
     ) -> None:
         store = maintainer.store
         self._proposer = proposer_of(service.refresh.policy, store)
         order = order_of(ScoredOrder, service, store, rankers, random, slide_ms)
         self._flow = ReplicaFlow(maintainer, order)
         self._clock = clock
-        self._pool = pool or ServicePool(maintainer.account)
+        self._lane = lane or PoolLane(maintainer.account)
         self._closes_ms = 0
         self._has_offered = False
 
@@ -185,8 +185,8 @@ class ReplicaRefresh:
     def offer(self, window: int, needs: Sequence[RankingNeeds]) -> None:
         """Say what the window needs, to get a part of the budget that all that are due share."""
         own = sum(each.weight for each in needs)
-        bids = [self._bid(window, each, self._pool.share(each.weight, own)) for each in needs]
-        self._pool.offer(self._closes_ms, self._flow.maintainer, bids)
+        bids = [self._bid(window, each, self._lane.share(each.weight, own)) for each in needs]
+        self._lane.offer(self._closes_ms, self._flow.maintainer, bids)
         self._has_offered = True
 
     def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
@@ -194,7 +194,7 @@ class ReplicaRefresh:
         if not self._has_offered:
             self.offer(window, needs)
         self._has_offered = False
-        return self._pool.fetch(self._flow.maintainer, self._clock() + longest_wait)
+        return self._lane.fetch(self._flow.maintainer, self._clock() + longest_wait)
 
     def note_quality(self, expected: Estimate) -> None:
         """Note the quality that the worst answer is expected to have after the refresh."""
@@ -216,7 +216,7 @@ class ReplicaRefresh:
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the replica with its history, the order's random state, the proposer's panes."""
-        pool = pack(_POOL, _VERSION, State({"owed": self._pool.state()}, {}))
+        pool = pack(_POOL, _VERSION, State({"owed": self._lane.state()}, {}))
         parts = {**self._flow.snapshot(), "proposer": self._proposer.snapshot(), _POOL: pool}
         return {"refresher": pack_parts(parts)}
 
@@ -227,4 +227,4 @@ class ReplicaRefresh:
         self._proposer.resume(inner["proposer"])
         with reading():
             if _POOL in inner:  # older snapshots have none
-                self._pool.resume(unpack(_POOL, _VERSION, inner[_POOL]).settings["owed"])
+                self._lane.resume(unpack(_POOL, _VERSION, inner[_POOL]).settings["owed"])

@@ -1,153 +1,41 @@
-"""Pool of a service: the budget, and the values, that queries on one stream share."""
+"""Pool of a service: the budget, and the values, that all queries of an engine share."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable
 
-from acquatop.refresh.allocation import Allocation, Bid
-from acquatop.refresh.flow import KeyRequest, fetch
-from replica.budget import Spending
-from replica.maintainer import Maintainer, Refreshed
+from acquatop.refresh.pool_lane import PoolLane
 from replica.shared_facts import SharedFacts
 from replica.spending.account import Account
-from replica.store import JoinedStore
+from replica.spending.shared_budget import SharedBudget
 
-Keeper = Maintainer[JoinedStore]
-
-
-@dataclass(frozen=True)
-class _Offer:
-    """Bids of one evaluation for keys of its replica."""
-
-    keeper: Keeper
-    bids: Sequence[Bid[str]]
-
-    @property
-    def question(self) -> Hashable:
-        """Identity of what is asked: replicas with the same one tell each other the replies."""
-        facts = self.keeper.facts
-        return id(self.keeper if facts is None else facts.facts)
+OpenAccount = Callable[[SharedBudget], Account]
+"""Function that returns one more account that spends of a budget."""
 
 
 class ServicePool:
-    """Budget of one service for all queries on a stream; windows that close together share it.
+    """Values of a service that queries share, and a lane for each stream of theirs.
 
-    Each evaluation that is due offers its bids. The first that fetches has all of them settled: the
-    budget is spent on what is worth most to all, a key that several want is asked for once, and
-    each gets what was fetched for the others. So nothing depends on who comes first.
+    Streams are read by threads of their own, so each lane spends for itself, of one budget for all
+    windows that close at one time. Replies are known to all lanes. Lanes are opened by one thread
+    at a time.
     """
 
-    def __init__(self, account: Account) -> None:
-        self.account = account
+    def __init__(self, budget: SharedBudget) -> None:
+        self._budget = budget
         self._facts: dict[Hashable, SharedFacts] = {}
-        self._allocation = Allocation()
-        self._closes_ms: int | None = None
-        self._expected = 0.0
-        self._offers: list[_Offer] = []
-        self._results: dict[int, Refreshed] = {}
+        self._lanes: dict[str, PoolLane] = {}
 
     def facts_of(self, question: Hashable) -> SharedFacts:
         """Return the facts about a question."""
-        return self._facts.setdefault(question, SharedFacts())
+        if question not in self._facts:
+            used = {asked: each for asked, each in self._facts.items() if len(each)}
+            self._facts = {**used, question: SharedFacts()}
+        return self._facts[question]
 
-    @property
-    def is_used(self) -> bool:
-        """True if any replica takes part."""
-        return any(map(len, self._facts.values()))
-
-    def join(self, query: str) -> None:
-        """Let a query share the budget."""
-        self.account.add(query)
-
-    def leave(self, query: str) -> None:
-        """Release what only one query needs."""
-        self._allocation.forget(query)
-        self.account.remove(query)
-
-    def expect(self, weight: float) -> None:
-        """Note that queries of some weight are due at the close that is settled next."""
-        self._expected += weight
-
-    def share(self, weight: float, own: float) -> float:
-        """Return the share of a query, by weight, of those due; ``own`` is its evaluation's."""
-        whole = max(self._expected, own)
-        return weight / whole if whole > 0 else 1.0
-
-    def offer(self, closes_ms: int, keeper: Keeper, bids: Sequence[Bid[str]]) -> None:
-        """Take the bids of an evaluation for the windows that close at a time."""
-        if closes_ms != self._closes_ms:
-            self._closes_ms, self._offers, self._results = closes_ms, [], {}
-        self._offers.append(_Offer(keeper, bids))
-
-    def fetch(self, keeper: Keeper, until: float) -> Refreshed:
-        """Return what was fetched for an evaluation that has offered its bids."""
-        if id(keeper) not in self._results:
-            offers, self._offers, self._expected = self._offers, [], 0.0
-            self._results = self._settled(offers, until)
-        return self._results.pop(id(keeper))
-
-    def state(self) -> Mapping[str, float]:
-        """Return what queries are owed, as JSON."""
-        return self._allocation.state()
-
-    def resume(self, state: Mapping[str, float]) -> None:
-        """Restore a state."""
-        self._allocation.resume(state)
-
-    def _settled(self, offers: Sequence[_Offer], until: float) -> dict[int, Refreshed]:
-        requests = self._requests(offers)
-        refreshed = fetch(requests, until)
-        spent = sum((each.spending for each in refreshed), Spending())
-        seconds = max((each.spending.seconds for each in refreshed), default=0.0)
-        spent = replace(spent, seconds=seconds)
-        failure = next((each.failure for each in refreshed if each.failure), None)
-        fetched: dict[Hashable, frozenset[str]] = {}
-        pairs = zip(requests, refreshed, strict=True)
-        by_keeper = {id(each.maintainer): found for each, found in pairs}
-        for offer in offers:
-            known = fetched.get(offer.question, frozenset())
-            fetched[offer.question] = known | by_keeper[id(offer.keeper)].fetched
-        return {
-            id(offer.keeper): replace(
-                offer.keeper.with_told(by_keeper[id(offer.keeper)], fetched[offer.question]),
-                spending=spent,
-                failure=failure,
-            )
-            for offer in offers
-        }
-
-    def _requests(self, offers: Sequence[_Offer]) -> list[KeyRequest]:
-        """Return the keys to ask for: the first replica of each question asks for all."""
-        keepers: dict[Hashable, list[Keeper]] = {}
-        for offer in offers:
-            keepers.setdefault(offer.question, []).append(offer.keeper)
-        most = offers[0].keeper.allowance(0.0).now
-        bids = [
-            Bid(
-                bid.query,
-                bid.weight,
-                [(offer.question, key) for key in bid.keys],
-                bid.worths,
-            )
-            for offer in offers
-            for bid in offer.bids
-        ]
-        order = self._allocation.order(bids, most)
-        free = [
-            (question, key)
-            for question, key in order
-            if not any(each.is_under_way(key) for each in keepers[question])
-        ]
-        if len(keepers) > 1:
-            free = free[:most]
-        keys: dict[Hashable, list[str]] = {}
-        for question, key in free:
-            keys.setdefault(question, []).append(key)
-        asking = [KeyRequest(keepers[question][0], each) for question, each in keys.items()]
-        others = [
-            KeyRequest(each, ())
-            for question, several in keepers.items()
-            for each in several[question in keys :]
-        ]
-        return [*asking, *others]
+    def lane(self, stream: str, open_account: OpenAccount) -> PoolLane:
+        """Return the lane of a stream's queries; a new one if all have left."""
+        lane = self._lanes.get(stream)
+        if lane is None or not lane.is_used:
+            lane = self._lanes[stream] = PoolLane(open_account(self._budget))
+        return lane

@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager
 from replica.budget import Budget, Spending
 from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.allowance import ItemAllowance
-from replica.spending.ledger import Ledger, Mark
-from replica.spending.quota import UNLIMITED, Quota
+from replica.spending.ledger import Ledger, LedgerError, Mark
+from replica.spending.quota import Quota
+from replica.spending.shared_budget import NONE, Amount, Purse, SharedBudget, Taker
 
 _KIND, _VERSION = "account", 1
 
@@ -33,6 +34,8 @@ class Account:
 
     Several queries may share an account: an evaluation then is all that is due at one time. The
     ledger has its spending under the name of each, so whichever of them a restart finds know it.
+    Several accounts, each used by a thread of its own, may have one ``shared`` budget: it then is
+    that of all their evaluations with one number, and what is allowed is what is left for one.
 
     For one thread at a time. If the ledger cannot be read or written, LedgerError is raised and
     nothing is spent.
@@ -63,9 +66,11 @@ class Account:
         bank: Budget = NO_BANK,
         ledger: Ledger | None = None,
         clock: Callable[[], float] = time.monotonic,
+        shared: SharedBudget | None = None,
     ) -> None:
         self.budget = budget
         self.quota = quota
+        self.taker = Taker()
         self.deadline = clock()
         self._bank = bank
         self._queries = [query]
@@ -77,9 +82,18 @@ class Account:
         self._newest: int | None = None
         """Highest number so far."""
         self._open: int | None = None
-        """Number, if any, of the evaluation that ``_allowed`` and ``_spent`` are about."""
-        self._allowed = (0, 0)
-        self._spent = (0, 0)
+        """Number, if any, of the evaluation that ``_purse`` is about."""
+        self._purse = Purse()
+        self._shared = SharedBudget(budget, bank) if shared is None else shared
+        self._shared.join(self.taker)
+        self._note_mark()
+
+    def _note_mark(self) -> None:
+        """Let others know what queries of this account may have spent before a restart."""
+        try:
+            self.taker.mark = self._mark()
+        except LedgerError:
+            self.taker.mark = None  # then nothing can be spent either
 
     def add(self, query: str) -> None:
         """Let one more query share the account."""
@@ -96,33 +110,36 @@ class Account:
         if evaluation is not None and evaluation == self._evaluation:
             return
         self.deadline = self._clock() + self.budget.seconds
+        self._shared.end(self._purse, self.taker)
         # If the ledger raises, nothing is allowed, and the same evaluation may be begun again.
         self._evaluation, self._may_spend = None, False
         self._catch_up()
         if evaluation is None or self._newest is None or evaluation > self._newest:
-            self._allow(evaluation)
+            self._purse, self._open = self._shared.open(evaluation, self.taker), evaluation
+            self._newest = self._newest if evaluation is None else evaluation
         self._evaluation = evaluation
         self._may_spend = evaluation == self._open
+
+    def close(self) -> None:
+        """Let nothing be kept for it any more."""
+        self._shared.leave(self.taker)
 
     @property
     def allowed(self) -> Budget:
         """Budget of this evaluation, including its share of the bank."""
-        items, requests = self._allowed if self._may_spend else (0, 0)
-        return Budget(items, requests, self.budget.seconds)
+        spent, rest = self._spent, self._rest()
+        return Budget(*spent.plus(rest), self.budget.seconds)
 
     @property
     def spending(self) -> Spending:
         """Spending of this evaluation, including spending before a crash."""
-        items, requests = self._spent if self._may_spend else (0, 0)
-        return Spending(items=items, requests=requests)
+        return Spending(*self._spent)
 
     @property
     def left(self) -> Budget:
         """Budget that is left now, with the seconds until the deadline."""
-        items, requests = self._rest()
-        quota_items, quota_requests = self.quota.left()
-        seconds = max(0.0, self.deadline - self._clock())
-        return Budget(min(items, quota_items), min(requests, quota_requests), seconds)
+        free = self._rest().at_most(Amount(*self.quota.left()))
+        return Budget(*free, max(0.0, self.deadline - self._clock()))
 
     def allowance(self, seconds: float, per_request: int) -> ItemAllowance:
         """Return the items that may be asked for, now and later, if evaluations are so far apart.
@@ -131,7 +148,7 @@ class Account:
         """
         left = self.left
         now = min(left.items, left.requests * per_request)
-        usual = float(self.budget.items)
+        usual = self.budget.items * self._shared.part(self._purse, self.taker)
         requests = self.budget.requests + self._bank.requests
         keeps = min(self._bank.items, max(0, requests * per_request - self.budget.items))
         saved = min(1.0, max(0.0, now - usual) / keeps) if keeps else 0.0
@@ -145,22 +162,24 @@ class Account:
         """Spend all of this if it is allowed; return True if so. Ignores the deadline."""
         if not self._may_spend:
             return False
+        with self._shared.lock:
+            is_taken = self._take(Amount(items, requests))
+            if is_taken:
+                self._shared.spend(self._purse, self.taker, Amount(items, requests))
+        return is_taken
+
+    def _take(self, asked: Amount) -> bool:
+        """Return True if a spending is allowed, and written down where it must be."""
         with self._step():
             if self._is_behind():
                 return False
-            free_items, free_requests = self._rest()
-            if (
-                items > free_items
-                or requests > free_requests
-                or not self.quota.take(items, requests)
-            ):
+            if asked.at_most(self._rest()) != asked or not self.quota.take(*asked):
                 return False
-            spent = self._spent[0] + items, self._spent[1] + requests
             if self._ledger is not None and self._open is not None:
-                mark = Mark(self._open, *spent, *self._allowed)
+                spent, allowed = self._purse.spent.plus(asked), self._purse.allowed
+                mark = Mark(self._open, *spent, *allowed)
                 for query in self._queries:
                     self._ledger.set_mark(self.quota.service, query, mark)
-        self._spent = spent
         return True
 
     def snapshot(self) -> bytes:
@@ -170,8 +189,9 @@ class Account:
             "may spend": self._may_spend,
             "newest": self._newest,
             "open": self._open,
-            "allowed": self._allowed,
-            "spent": self._spent,
+            "allowed": self._purse.allowed,
+            "spent": self._purse.spent_by(self.taker),
+            "purses": self._shared.state(),
         }
         return pack_parts(
             {"state": pack(_KIND, _VERSION, State(settings, {})), "quota": self.quota.snapshot()}
@@ -186,42 +206,25 @@ class Account:
         with reading():
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
-            (allowed_items, allowed_requests), (items, requests) = (
-                settings["allowed"],
-                settings["spent"],
-            )
             self.quota.resume(parts["quota"])
             newest = settings["newest"]
             if self._newest is not None and (newest is None or newest < self._newest):
                 return
             self._evaluation, self._may_spend = settings["evaluation"], settings["may spend"]
-            self._newest, self._open = settings["newest"], settings["open"]
-        self._allowed = self._within_limits(allowed_items, allowed_requests)
-        self._spent = items, requests
+            self._newest, self._open = newest, settings["open"]
+            allowed, spent = Amount(*settings["allowed"]), Amount(*settings["spent"])
+        # Older snapshots have none.
+        self._shared.resume(settings.get("purses", [[self._open, allowed, spent]]))
+        self._purse = self._shared.resumed(self._open, self.taker, allowed, spent)
+        if newest is not None:
+            self.taker.begin(newest)
 
-    def _within_limits(self, items: int, requests: int) -> tuple[int, int]:
-        """Return the allowance of another process, limited to the most that is possible here."""
-        return min(items, self.budget.items + self._bank.items), min(
-            requests, self.budget.requests + self._bank.requests
-        )
+    @property
+    def _spent(self) -> Amount:
+        return self._purse.spent_by(self.taker) if self._may_spend else NONE
 
-    def _rest(self) -> tuple[int, int]:
-        if not self._may_spend:
-            return 0, 0
-        return max(0, self._allowed[0] - self._spent[0]), max(0, self._allowed[1] - self._spent[1])
-
-    def _allow(self, evaluation: int | None) -> None:
-        """Give a new evaluation its budget and the unspent rest of the previous one."""
-        items = max(0, min(self._bank.items, self._allowed[0] - self._spent[0]))
-        requests = max(0, min(self._bank.requests, self._allowed[1] - self._spent[1]))
-        self._allowed = (
-            min(UNLIMITED, self.budget.items + items),
-            min(UNLIMITED, self.budget.requests + requests),
-        )
-        self._spent = (0, 0)
-        self._open = evaluation
-        if evaluation is not None:
-            self._newest = evaluation
+    def _rest(self) -> Amount:
+        return self._shared.rest(self._purse, self.taker) if self._may_spend else NONE
 
     def _catch_up(self) -> None:
         """Read this query's progress from the ledger, made by an earlier or concurrent process."""
@@ -229,8 +232,7 @@ class Account:
         if mark is None or (self._newest is not None and mark.evaluation <= self._newest):
             return
         self._open = self._newest = mark.evaluation
-        self._allowed = self._within_limits(mark.allowed_items, mark.allowed_requests)
-        self._spent = mark.items, mark.requests
+        self._purse = self._shared.know(mark, self.taker)
 
     def _is_behind(self) -> bool:
         """Read other processes' spending in this evaluation; return True if one is further on."""
@@ -238,7 +240,7 @@ class Account:
         if mark is None or self._open is None:
             return False
         if mark.evaluation == self._open:
-            self._spent = mark.items, mark.requests
+            self._shared.note(mark, self._purse, self.taker)
         return mark.evaluation > self._open
 
     def _mark(self) -> Mark | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from random import Random
 
 import pytest
@@ -131,3 +132,44 @@ def test_what_has_left_is_told_nothing_and_an_older_reply_is_no_news() -> None:
     one.tell(KEYS[:1], [{"k": KEYS[0], "n": '"1"'}], 4.0)
     assert [each.solutions for each in other.take()] == [[]]
     assert (list(gone.take()), len(facts)) == ([], 2)
+
+
+class Gated:
+    """Remote that answers once it is let."""
+
+    block_size = 10
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.gate = threading.Event()
+        self.asked: list[list[str]] = []
+
+    def fetch(self, keys: list[str], timeout: float) -> list[Solution]:
+        self.asked.append(keys)
+        assert self.gate.wait(60)
+        return [{self.key: key, "v": '"1"'} for key in keys]
+
+
+def test_a_request_under_way_for_one_is_waited_for_by_others_and_paid_once() -> None:
+    """By other names of variables; keys that nobody has asked for are paid for."""
+    facts, remote, other = SharedFacts(), Gated("k"), Gated("x")
+    first, second = (
+        Maintainer(store, asked, Budget(3, 3, 60.0), facts=facts.join(store, {key: "k", "v": "v"}))
+        for key, asked in (("k", remote), ("x", other))
+        for store in [ReplicaStore(key, (key, "v"))]
+    )
+    first.begin(1)
+    second.begin(1)
+    mine = first.ask(KEYS[:2])
+    theirs = second.ask(KEYS[:4])
+    remote.gate.set()
+    other.gate.set()
+    found, heard = first.gather(mine), second.gather(theirs)
+    assert (remote.asked, other.asked) == ([KEYS[:2]], [KEYS[2:4]])
+    assert found.fetched == set(KEYS[:2])
+    assert heard.fetched == set(KEYS[:4])
+    assert [each.spending.items for each in (found, heard)] == [2, 2]
+    assert [each.spending.requests for each in (found, heard)] == [1, 1]
+    assert said(second.store)[:2] == [['"1"'], ['"1"']]
+    second.begin(2)
+    assert second.fetch([]).changed == ()

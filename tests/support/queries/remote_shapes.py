@@ -32,7 +32,7 @@ from acquatop.query.kinds import Resources, open_evaluation
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.open_replicas import Replicas
-from acquatop.refresh.service_pool import ServicePool
+from acquatop.refresh.pool_lane import PoolLane
 from replica.key_tuples import SEPARATOR, key_text, terms_in
 from replica.rankers import DEFAULT_RANKERS
 from replica.remotes import RemoteError
@@ -175,9 +175,9 @@ class OpenedReplicas(Replicas):
 
     opened: Any = None
 
-    def open(self, bound: BoundQuery, *, load: bool = True, pool: ServicePool | None = None) -> Any:
+    def open(self, bound: BoundQuery, *, load: bool = True, lane: PoolLane | None = None) -> Any:
         """Return the maintainer of a top-k query's replica."""
-        self.opened = super().open(bound, load=load, pool=pool)
+        self.opened = super().open(bound, load=load, lane=lane)
         return self.opened
 
 
