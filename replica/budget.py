@@ -31,6 +31,8 @@ class Spending:
     requests: int = 0
     seconds: float = 0.0
     failed: int = 0
+    shared_by: int = 1
+    """Number of answers that report it: it was spent once for all of them."""
 
     def __add__(self, other: Spending) -> Spending:
         return Spending(
@@ -38,4 +40,5 @@ class Spending:
             self.requests + other.requests,
             self.seconds + other.seconds,
             self.failed + other.failed,
+            max(self.shared_by, other.shared_by),
         )

@@ -22,7 +22,7 @@ from replica.clocks import Clock, EventTime, SteadyTime
 from replica.feeds.subscription import Subscription
 from replica.key_tuples import terms_in
 from replica.remotes import Rejecting, Remote, RemoteError
-from replica.shared_facts import FactsInbox, Hear, Request, ToldReply
+from replica.shared_facts import FactsInbox, Hear, RequestUnderWay, ToldReply
 from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.account import Account
 from replica.spending.allowance import SPEND_ALL, ItemAllowance
@@ -402,7 +402,12 @@ class Maintainer(Generic[StoreT]):
         return set() if self.facts is None else self.facts.listen(keys, listen)
 
     def _fetch(
-        self, number: int, request: int, block: list[str], sent_at: float, told: Request | None
+        self,
+        number: int,
+        request: int,
+        block: list[str],
+        sent_at: float,
+        told: RequestUnderWay | None,
     ) -> None:
         solutions: list[Solution] = []
         failure: RemoteError | None = None

@@ -39,8 +39,8 @@ class _Listener(NamedTuple):
     hear: Hear
 
 
-class Request:
-    """Request of one replica that is under way, and the others that listen to it."""
+class RequestUnderWay:
+    """RequestUnderWay of one replica that is under way, and the others that listen to it."""
 
     def __init__(self, asker: FactsInbox, keys: Sequence[str]) -> None:
         self.asker = asker
@@ -58,7 +58,7 @@ class SharedFacts:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._inboxes: list[FactsInbox] = []
-        self.under_way: list[Request] = []
+        self.under_way: list[RequestUnderWay] = []
         """Requests that have no reply yet."""
 
     def join(self, store: KeyedStore, names: Mapping[str, str]) -> FactsInbox:
@@ -96,7 +96,7 @@ class FactsInbox:
     ...     facts.join(ReplicaStore(key, (key, "n")), {key: "key", "n": "n"}) for key in "ab"
     ... )
     >>> one.tell(["<urn:x>", "<urn:y>"], [{"a": "<urn:x>", "n": '"1"'}], 7.0)
-    >>> list(map(tuple, other.take()))
+    >>> [told[:3] for told in other.take()]
     [(['<urn:x>', '<urn:y>'], [{'b': '<urn:x>', 'n': '"1"'}], 7.0)]
     >>> list(other.take()), list(one.take())
     ([], [])
@@ -135,9 +135,9 @@ class FactsInbox:
 
     # Requests under way ---------------------------------------------------------------------------
 
-    def send(self, keys: Sequence[str]) -> Request:
+    def send(self, keys: Sequence[str]) -> RequestUnderWay:
         """Let others listen to a request that is being sent."""
-        request = Request(self, keys)
+        request = RequestUnderWay(self, keys)
         with self.facts.lock:
             self.facts.under_way.append(request)
         return request
@@ -153,7 +153,7 @@ class FactsInbox:
                     heard.update(of_it)
         return heard
 
-    def land(self, request: Request, reply: ToldReply) -> None:
+    def land(self, request: RequestUnderWay, reply: ToldReply) -> None:
         """Tell the reply to a request to those who listen."""
         with self.facts.lock:
             self.facts.under_way.remove(request)

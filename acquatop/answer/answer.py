@@ -254,6 +254,7 @@ class Answer:
                 "requests": self.spending.requests,
                 "seconds": round(self.spending.seconds, 4),
                 "failed": self.spending.failed,
+                **({"shared_by": self.spending.shared_by} if self.spending.shared_by > 1 else {}),
             },
             "allowed": {
                 "items": self.budget.items,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -224,11 +225,11 @@ class JoinRefresh:
         rejected: Counter[str] = Counter()
         for each in refreshed:
             rejected.update(each.rejected)
-        spent = sum((each.spending for each in refreshed), Spending())
+        spent = sum((each.spending for each in refreshed), Spending(shared_by=max(1, len(needs))))
         return Refreshed(
             self._view.wholly(fetched),
             tuple(sorted(told.changed)),
-            Spending(spent.items, spent.requests, self._clock() - started, spent.failed),
+            replace(spent, seconds=self._clock() - started),
             0,
             next((each.failure for each in refreshed if each.failure), None),
             dict(rejected),

@@ -81,9 +81,9 @@ class PoolLane:
     def _set(self, members: Mapping[str, _Member]) -> None:
         self._members = members
         windows = {window for each in members.values() for window in each.windows}
-        taker = self.account.taker
-        taker.is_due = lambda time_ms: any(each.closes_at(time_ms) for each in windows)
-        taker.weight = sum(each.weight for each in members.values())
+        spender = self.account.spender
+        spender.is_due = lambda time_ms: any(each.closes_at(time_ms) for each in windows)
+        spender.weight = sum(each.weight for each in members.values())
 
     def expect(self, weight: float) -> None:
         """Note that queries of some weight are due at the close that is settled next."""
@@ -120,7 +120,8 @@ class PoolLane:
         refreshed = fetch(requests, until)
         spent = sum((each.spending for each in refreshed), Spending())
         seconds = max((each.spending.seconds for each in refreshed), default=0.0)
-        spent = replace(spent, seconds=seconds)
+        answers = sum(len(each.bids) for each in offers)
+        spent = replace(spent, seconds=seconds, shared_by=max(1, answers))
         failure = next((each.failure for each in refreshed if each.failure), None)
         fetched: dict[Hashable, frozenset[str]] = {}
         pairs = zip(requests, refreshed, strict=True)

@@ -12,7 +12,7 @@ from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_pa
 from replica.spending.allowance import ItemAllowance
 from replica.spending.ledger import Ledger, LedgerError, Mark
 from replica.spending.quota import Quota
-from replica.spending.shared_budget import NONE, Amount, Purse, SharedBudget, Taker
+from replica.spending.shared_budget import NONE, Amount, Purse, SharedBudget, Spender
 
 _KIND, _VERSION = "account", 1
 
@@ -70,7 +70,7 @@ class Account:
     ) -> None:
         self.budget = budget
         self.quota = quota
-        self.taker = Taker()
+        self.spender = Spender()
         self.deadline = clock()
         self._bank = bank
         self._queries = [query]
@@ -85,15 +85,15 @@ class Account:
         """Number, if any, of the evaluation that ``_purse`` is about."""
         self._purse = Purse()
         self._shared = SharedBudget(budget, bank) if shared is None else shared
-        self._shared.join(self.taker)
+        self._shared.join(self.spender)
         self._note_mark()
 
     def _note_mark(self) -> None:
         """Let others know what queries of this account may have spent before a restart."""
         try:
-            self.taker.mark = self._mark()
+            self.spender.mark = self._mark()
         except LedgerError:
-            self.taker.mark = None  # then nothing can be spent either
+            self.spender.mark = None  # then nothing can be spent either
 
     def add(self, query: str) -> None:
         """Let one more query share the account."""
@@ -110,19 +110,19 @@ class Account:
         if evaluation is not None and evaluation == self._evaluation:
             return
         self.deadline = self._clock() + self.budget.seconds
-        self._shared.end(self._purse, self.taker)
+        self._shared.end(self._purse, self.spender)
         # If the ledger raises, nothing is allowed, and the same evaluation may be begun again.
         self._evaluation, self._may_spend = None, False
         self._catch_up()
         if evaluation is None or self._newest is None or evaluation > self._newest:
-            self._purse, self._open = self._shared.open(evaluation, self.taker), evaluation
+            self._purse, self._open = self._shared.open(evaluation, self.spender), evaluation
             self._newest = self._newest if evaluation is None else evaluation
         self._evaluation = evaluation
         self._may_spend = evaluation == self._open
 
     def close(self) -> None:
         """Let nothing be kept for it any more."""
-        self._shared.leave(self.taker)
+        self._shared.leave(self.spender)
 
     @property
     def allowed(self) -> Budget:
@@ -148,7 +148,7 @@ class Account:
         """
         left = self.left
         now = min(left.items, left.requests * per_request)
-        usual = self.budget.items * self._shared.part(self._purse, self.taker)
+        usual = self.budget.items * self._shared.part(self._purse, self.spender)
         requests = self.budget.requests + self._bank.requests
         keeps = min(self._bank.items, max(0, requests * per_request - self.budget.items))
         saved = min(1.0, max(0.0, now - usual) / keeps) if keeps else 0.0
@@ -165,7 +165,7 @@ class Account:
         with self._shared.lock:
             is_taken = self._take(Amount(items, requests))
             if is_taken:
-                self._shared.spend(self._purse, self.taker, Amount(items, requests))
+                self._shared.spend(self._purse, self.spender, Amount(items, requests))
         return is_taken
 
     def _take(self, asked: Amount) -> bool:
@@ -190,7 +190,7 @@ class Account:
             "newest": self._newest,
             "open": self._open,
             "allowed": self._purse.allowed,
-            "spent": self._purse.spent_by(self.taker),
+            "spent": self._purse.spent_by(self.spender),
             "purses": self._shared.state(),
         }
         return pack_parts(
@@ -215,16 +215,16 @@ class Account:
             allowed, spent = Amount(*settings["allowed"]), Amount(*settings["spent"])
         # Older snapshots have none.
         self._shared.resume(settings.get("purses", [[self._open, allowed, spent]]))
-        self._purse = self._shared.resumed(self._open, self.taker, allowed, spent)
+        self._purse = self._shared.resumed(self._open, self.spender, allowed, spent)
         if newest is not None:
-            self.taker.begin(newest)
+            self.spender.begin(newest)
 
     @property
     def _spent(self) -> Amount:
-        return self._purse.spent_by(self.taker) if self._may_spend else NONE
+        return self._purse.spent_by(self.spender) if self._may_spend else NONE
 
     def _rest(self) -> Amount:
-        return self._shared.rest(self._purse, self.taker) if self._may_spend else NONE
+        return self._shared.rest(self._purse, self.spender) if self._may_spend else NONE
 
     def _catch_up(self) -> None:
         """Read this query's progress from the ledger, made by an earlier or concurrent process."""
@@ -232,7 +232,7 @@ class Account:
         if mark is None or (self._newest is not None and mark.evaluation <= self._newest):
             return
         self._open = self._newest = mark.evaluation
-        self._purse = self._shared.know(mark, self.taker)
+        self._purse = self._shared.know(mark, self.spender)
 
     def _is_behind(self) -> bool:
         """Read other processes' spending in this evaluation; return True if one is further on."""
@@ -240,7 +240,7 @@ class Account:
         if mark is None or self._open is None:
             return False
         if mark.evaluation == self._open:
-            self._shared.note(mark, self._purse, self.taker)
+            self._shared.note(mark, self._purse, self.spender)
         return mark.evaluation > self._open
 
     def _mark(self) -> Mark | None:

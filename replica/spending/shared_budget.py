@@ -14,12 +14,12 @@ from replica.spending.ledger import Mark
 from replica.spending.quota import UNLIMITED
 
 IsDue = Callable[[int], bool]
-"""Function that says whether a taker has an evaluation of some number."""
+"""Function that says whether a spender has an evaluation of some number."""
 
 _MOST_PURSES = 10_000
 
 _MOST_MISSED = 100
-"""Evaluations after which nothing is kept for a taker that does not come."""
+"""Evaluations after which nothing is kept for a spender that does not come."""
 
 
 class Amount(NamedTuple):
@@ -53,7 +53,7 @@ _ALL = Amount(UNLIMITED, UNLIMITED)
 
 
 @dataclass(eq=False)
-class Taker:
+class Spender:
     """One of those who spend: its weight among them, and the evaluations that it has."""
 
     weight: float = 1.0
@@ -117,20 +117,24 @@ class Purse:
     number: int | None = None
     allowed: Amount = NONE
     spent: Amount = NONE
-    _by_taker: dict[int, Amount] = field(default_factory=dict)
+    _by_spender: dict[int, Amount] = field(default_factory=dict)
 
     @property
     def left(self) -> Amount:
         """Return what nobody has spent."""
         return self.allowed.less(self.spent)
 
-    def spent_by(self, taker: Taker) -> Amount:
+    def spent_by(self, spender: Spender) -> Amount:
         """Return what one has spent."""
-        return self._by_taker.get(id(taker), NONE)
+        return self._by_spender.get(id(spender), NONE)
 
-    def spend(self, taker: Taker, amount: Amount) -> None:
+    def are_of(self, spender: Spender) -> None:
+        """Note that one has spent all that was spent."""
+        self._by_spender = {id(spender): self.spent}
+
+    def spend(self, spender: Spender, amount: Amount) -> None:
         """Note a spending."""
-        self._by_taker[id(taker)] = self.spent_by(taker).plus(amount)
+        self._by_spender[id(spender)] = self.spent_by(spender).plus(amount)
         self.spent = self.spent.plus(amount)
 
 
@@ -144,7 +148,7 @@ class SharedBudget:
     join. ``lock`` is held for every step.
 
     >>> shared = SharedBudget(Budget(items=4, requests=4, seconds=1.0), Budget(0, 0, 0.0))
-    >>> first, second = (Taker(is_due=lambda number: True, newest=0) for _ in range(2))
+    >>> first, second = (Spender(is_due=lambda number: True, newest=0) for _ in range(2))
     >>> shared.join(first), shared.join(second)
     (None, None)
     >>> purse = shared.open(7, first)
@@ -161,91 +165,92 @@ class SharedBudget:
         self.lock = threading.RLock()
         self._whole = Amount(budget.items, budget.requests)
         self._bank = Amount(bank.items, bank.requests)
-        self._takers: list[Taker] = []
+        self._spenders: list[Spender] = []
         self._purses: dict[int, Purse] = {}
         self._latest = Purse()
         """Purse that was opened last: what is left of it goes to the bank."""
 
-    def join(self, taker: Taker) -> None:
+    def join(self, spender: Spender) -> None:
         """Let one more spend."""
         with self.lock:
-            self._takers = [*self._takers, taker]
+            self._spenders = [*self._spenders, spender]
 
-    def leave(self, taker: Taker) -> None:
+    def leave(self, spender: Spender) -> None:
         """Keep nothing for one any more."""
         with self.lock:
-            self._takers = self._but(taker)
+            self._spenders = self._but(spender)
 
-    def part(self, purse: Purse, taker: Taker) -> float:
+    def part(self, purse: Purse, spender: Spender) -> float:
         """Return the part of an evaluation's budget that one gets by its weight."""
         with self.lock:
-            others = sum(each.weight for each in self._others(taker, purse.number))
-        return taker.weight / (taker.weight + others)
+            others = sum(each.weight for each in self._others(spender, purse.number))
+        return spender.weight / (spender.weight + others)
 
-    def open(self, number: int | None, taker: Taker) -> Purse:
+    def open(self, number: int | None, spender: Spender) -> Purse:
         """Return the purse of an evaluation that one begins; without a number it is a new one."""
         with self.lock:
             purse = None if number is None else self._purses.get(number)
             if purse is None:
-                purse = self._new(number, taker)
+                purse = self._new(number, spender)
             if number is not None:
-                self._come(number, taker)
+                self._come(number, spender)
             return purse
 
-    def know(self, mark: Mark, taker: Taker) -> Purse:
+    def know(self, mark: Mark, spender: Spender) -> Purse:
         """Return the purse of an evaluation of which a ledger has one's spending."""
         with self.lock:
-            taker.mark, number = mark, mark.evaluation
+            spender.mark, number = mark, mark.evaluation
             purse = self._purses.get(number)
             if purse is None:
-                purse = self._new(number, taker)
-            self.note(mark, purse, taker)
-            self._come(number, taker)
+                purse = self._new(number, spender)
+                purse.are_of(spender)
+            self.note(mark, purse, spender)
+            self._come(number, spender)
             return purse
 
-    def note(self, mark: Mark, purse: Purse, taker: Taker) -> None:
+    def note(self, mark: Mark, purse: Purse, spender: Spender) -> None:
         """Note what other processes have spent of an evaluation."""
         with self.lock:
-            purse.spend(taker, Amount(mark.items, mark.requests).less(purse.spent))
+            purse.spend(spender, Amount(mark.items, mark.requests).less(purse.spent))
 
-    def rest(self, purse: Purse, taker: Taker) -> Amount:
+    def rest(self, purse: Purse, spender: Spender) -> Amount:
         """Return what one may spend now: what is left, less what is kept for those to come."""
         with self.lock:
-            return purse.left.less(self._kept(purse, taker))
+            return purse.left.less(self._kept(purse, spender))
 
-    def spend(self, purse: Purse, taker: Taker, amount: Amount) -> None:
+    def spend(self, purse: Purse, spender: Spender, amount: Amount) -> None:
         """Note a spending."""
         with self.lock:
-            purse.spend(taker, amount)
-            taker.pay(amount)
+            purse.spend(spender, amount)
+            spender.pay(amount)
 
-    def end(self, purse: Purse, taker: Taker) -> None:
+    def end(self, purse: Purse, spender: Spender) -> None:
         """Note that one needs no more of an evaluation."""
         with self.lock:
-            taker.end(purse.spent_by(taker), self.rest(purse, taker))
+            spender.end(purse.spent_by(spender), self.rest(purse, spender))
 
     # Purses ---------------------------------------------------------------------------------------
 
-    def _new(self, number: int | None, taker: Taker) -> Purse:
-        others = self._others(taker, number)
-        purse = None if number is None else self._before(number, [taker, *others])
+    def _new(self, number: int | None, spender: Spender) -> Purse:
+        others = self._others(spender, number)
+        purse = None if number is None else self._before(number, [spender, *others])
         if purse is None:
             latest = self._latest
-            banked = latest.left.less(self._kept(latest, taker)).at_most(self._bank)
+            banked = latest.left.less(self._kept(latest, spender)).at_most(self._bank)
             self._move(banked)
             purse = Purse(number, self._whole.plus(banked).at_most(_ALL))
         if number is not None:
             self._purses[number] = purse
-            self._owe(taker, others)
+            self._owe(spender, others)
         self._latest = purse
         return purse
 
-    def _before(self, number: int, takers: Iterable[Taker]) -> Purse | None:
+    def _before(self, number: int, spenders: Iterable[Spender]) -> Purse | None:
         """Return the purse of an evaluation that began before a restart; None if none did.
 
-        Of one before a taker's last it is not known what was spent, so nothing is left.
+        Of one before a spender's last it is not known what was spent, so nothing is left.
         """
-        marks = [each.mark for each in takers if each.mark and number <= each.mark.evaluation]
+        marks = [each.mark for each in spenders if each.mark and number <= each.mark.evaluation]
         if any(number < mark.evaluation for mark in marks):
             return Purse(number)
         if not marks:
@@ -260,38 +265,40 @@ class SharedBudget:
         latest = self._latest
         latest.allowed = latest.allowed.less(banked.at_most(latest.left))
 
-    def _come(self, number: int, taker: Taker) -> None:
+    def _come(self, number: int, spender: Spender) -> None:
         """Note who has come; drop the purses that nobody comes to any more."""
-        taker.begin(number)
+        spender.begin(number)
         if len(self._purses) <= self._keeps:
             return
-        begun = [-math.inf if each.newest is None else each.newest for each in self._takers]
+        begun = [-math.inf if each.newest is None else each.newest for each in self._spenders]
         oldest = min(begun, default=number)
         spare = sorted(at for at in self._purses if at < oldest)
         gone = spare[: max(0, len(spare) - self._keeps)] or sorted(self._purses)[:-_MOST_PURSES]
         for at in gone:
             del self._purses[at]
 
-    def _owe(self, taker: Taker, others: Iterable[Taker]) -> None:
+    def _owe(self, spender: Spender, others: Iterable[Spender]) -> None:
         """Owe each that has an evaluation its part of the budget."""
-        due = [taker, *others]
+        due = [spender, *others]
         weight = sum(each.weight for each in due)
         for each in due if len(due) > 1 else ():
             each.owe(self.budget, each.weight / weight)
             each.miss()
 
-    def _kept(self, purse: Purse, taker: Taker) -> Amount:
+    def _kept(self, purse: Purse, spender: Spender) -> Amount:
         """Return what is kept of an evaluation for all but one."""
         if purse.number is None:
             return NONE
-        claims = [each.claim for each in self._but(taker) if each.comes_to(purse.number)]
+        claims = [each.claim for each in self._but(spender) if each.comes_to(purse.number)]
         return reduce(Amount.plus, claims, NONE)
 
-    def _others(self, taker: Taker, number: int | None) -> list[Taker]:
-        return [] if number is None else [each for each in self._but(taker) if each.is_due(number)]
+    def _others(self, spender: Spender, number: int | None) -> list[Spender]:
+        return (
+            [] if number is None else [each for each in self._but(spender) if each.is_due(number)]
+        )
 
-    def _but(self, taker: Taker) -> list[Taker]:
-        return [each for each in self._takers if each is not taker]
+    def _but(self, spender: Spender) -> list[Spender]:
+        return [each for each in self._spenders if each is not spender]
 
     # State ----------------------------------------------------------------------------------------
 
@@ -307,7 +314,7 @@ class SharedBudget:
                 if number is not None:
                     self._latest = self._resumed(number, Amount(*allowed), Amount(*spent))
 
-    def resumed(self, number: int | None, taker: Taker, allowed: Amount, mine: Amount) -> Purse:
+    def resumed(self, number: int | None, spender: Spender, allowed: Amount, mine: Amount) -> Purse:
         """Return the purse of an evaluation that one has begun before, and spent something of."""
         with self.lock:
             if number is None:
@@ -315,7 +322,7 @@ class SharedBudget:
             else:
                 purse = self._resumed(number, allowed, mine)
             purse.spent = purse.spent.less(mine)
-            purse.spend(taker, mine)
+            purse.spend(spender, mine)
             return purse
 
     def _resumed(self, number: int, allowed: Amount, spent: Amount) -> Purse:

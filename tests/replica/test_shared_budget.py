@@ -27,7 +27,7 @@ def accounts(
         account = Account(
             shared.budget, quota=Quota(service="s"), query=f"q{at}", ledger=ledger, shared=shared
         )
-        account.taker.is_due = multiples(slide)
+        account.spender.is_due = multiples(slide)
         made.append(account)
     return made
 
@@ -50,7 +50,7 @@ def test_no_evaluation_has_more_than_one_budget_in_whatever_order_they_come(seed
     for _ in range(120):
         at = chance.randrange(len(several))
         account = several[at]
-        reached[at] = next(n for n in range(reached[at] + 1, 999) if account.taker.is_due(n))
+        reached[at] = next(n for n in range(reached[at] + 1, 999) if account.spender.is_due(n))
         account.begin(reached[at])
         while chance.random() < 0.7:
             count = chance.randint(1, 4)
@@ -73,7 +73,7 @@ def test_each_gets_its_share_whoever_always_comes_first(
     shared = SharedBudget(Budget(items, items, 1.0), NO_BANK)
     several = accounts(shared, [1] * len(weights))
     for account, weight in zip(several, weights, strict=True):
-        account.taker.weight = weight
+        account.spender.weight = weight
     spent: Counter[int] = Counter()
     rounds = 120
     for number in range(1, rounds + 1):

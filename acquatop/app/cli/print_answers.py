@@ -214,6 +214,7 @@ def _summary(answer: Answer) -> Text:
     asked = (
         f" · asked for {spent.items} of {allowed.items} items in {spent.requests} of "
         f"{allowed.requests} requests"
+        + (f" for {spent.shared_by} queries" if spent.shared_by > 1 else "")
     )
     line.append(asked if allowed.items else "")
     line.append(f" · {answer.counts.events} events")

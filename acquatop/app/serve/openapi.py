@@ -401,7 +401,14 @@ def _schemas() -> Document:
         for name in ("Query", "Answer", "Finding", "Term", "Waiting")
     }
     counts = {"type": "object", "additionalProperties": whole}
-    spent = _object("items requests seconds", items=whole, requests=whole, seconds=number)
+    spent = _object(
+        "items requests seconds",
+        "shared_by",
+        items=whole,
+        requests=whole,
+        seconds=number,
+        shared_by=whole,
+    )
     row = _object(
         "rank score bindings refreshed age_seconds",
         rank=whole,

@@ -246,12 +246,13 @@ class Metrics:
 
     def _count_refresh(self, seen: AnswerSeen) -> None:
         answer, query = seen.answer, seen.answer.query
-        self._requests.labels(query).inc(answer.spending.requests)
-        self._items.labels(query).inc(answer.spending.items)
-        self._failures.labels(query).inc(answer.spending.failed)
-        self._waits.labels(query).inc(answer.spending.seconds)
-        self._allowed_items.labels(query).inc(answer.budget.items)
-        self._allowed_requests.labels(query).inc(answer.budget.requests)
+        spent, part = answer.spending, 1 / answer.spending.shared_by
+        self._requests.labels(query).inc(spent.requests * part)
+        self._items.labels(query).inc(spent.items * part)
+        self._failures.labels(query).inc(spent.failed * part)
+        self._waits.labels(query).inc(spent.seconds * part)
+        self._allowed_items.labels(query).inc(answer.budget.items * part)
+        self._allowed_requests.labels(query).inc(answer.budget.requests * part)
         self._degraded.labels(query).inc(answer.failure is not None)
         self._count_reasons(self._rejected, self._rejected_reasons, query, answer.counts.rejected)
         ages = seen.ages_seconds

@@ -176,6 +176,9 @@ def test_streams_share_one_budget_at_each_close_and_what_they_know(
         spent = spent_by_close(found, queries)
         assert max(spent.values()) <= items
         assert sum(spent.values()) == asked_for(server)
+        each = [answer.spending for several in found.values() for answer in several]
+        parts = sum(spending.items / spending.shared_by for spending in each)
+        assert parts == pytest.approx(asked_for(server))
     for query in queries:
         for answer in found[query.name]:
             assert answer.spending.items <= answer.budget.items <= items

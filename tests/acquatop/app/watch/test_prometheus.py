@@ -143,6 +143,26 @@ def test_an_answer_is_counted_by_query_and_what_it_cost() -> None:
     assert value(metrics, "rejected_records_total", query="q", reason="no key") == 2
 
 
+def test_what_was_spent_for_several_queries_is_counted_once() -> None:
+    metrics = Metrics()
+    for name in "qrs":
+        spent = Spending(4, 2, 0.25, 1, shared_by=3)
+        metrics.answer(
+            AnswerSeen(
+                answer=replace(NOTHING, query=name, spending=spent, budget=Budget(8, 8, 1.0))
+            )
+        )
+    for name, whole in (
+        ("refresh_items_total", 4),
+        ("refresh_requests_total", 2),
+        ("refresh_wait_seconds_total", 0.25),
+        ("refresh_failed_requests_total", 1),
+        ("refresh_allowed_items_total", 8),
+    ):
+        parts = [value(metrics, name, query=each) or 0.0 for each in "qrs"]
+        assert sum(parts) == pytest.approx(whole)
+
+
 def test_what_a_repeated_answer_cost_is_not_counted_again() -> None:
     metrics = Metrics()
     metrics.answer(AnswerSeen(answer=replace(NOTHING, spending=Spending(4, 2)), repeated=True))
