@@ -154,7 +154,7 @@ class Catalog:
         except tomllib.TOMLDecodeError as error:
             raise CatalogError(f"{file}: this is not TOML: {error}") from None
         document = Document(file, text, os.environ if variables is None else variables)
-        catalog = _catalog(Section(document, data, ()), rankers)
+        catalog = read_catalog(Section(document, data, ()), rankers)
         document.raise_problems()
         return catalog
 
@@ -163,7 +163,8 @@ def _reason(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8 text"
 
 
-def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
+def read_catalog(root: Section, rankers: RankerRegistry) -> Catalog:
+    """Return what a catalog's tables describe; problems are noted there."""
     root.allow("prefixes", "streams", "services", "graphs", "functions", "evaluation", "spark")
     declared = {name: root.section("prefixes").text(name) for name in root.section("prefixes")}
     prefixes = {**WELL_KNOWN, **declared}

@@ -23,8 +23,8 @@ def read_options(connector: str, section: Section) -> Mapping[str, str]:
     more = [key for key in section if key not in known] if CONNECTORS[connector].is_open else []
     section.allow(*known, *more)
     for key, option in known.items():
-        if option.required and key not in section:
-            section.problem(f'the connector "{connector}" needs the option "{key}"')
+        if option.required:
+            section.need(key, f'the connector "{connector}" needs the option "{key}"')
     values = {key: _text(key, option, section) for key, option in known.items() if key in section}
     return {**values, **{key: section.scalar(key) for key in more}}
 

@@ -157,6 +157,7 @@ def _brokers(section: Section) -> Brokers | None:
 
 
 def _sparql(section: Section, prefixes: Mapping[str, str]) -> Source:
+    section.section("mapping")  # only a feed needs it, but a table it must be
     return SparqlSource(_address(section), section.choice("method", METHODS, default="post"))
 
 
@@ -256,8 +257,7 @@ def _python(section: Section, prefixes: Mapping[str, str]) -> Source:
 
 
 def _push(section: Section, prefixes: Mapping[str, str]) -> Source:
-    if "feed" not in section:
-        section.problem("a remote that only tells of changes itself needs the table feed")
+    section.need("feed", "a remote that only tells of changes itself needs the table feed")
     return PushSource(_mapping(section, prefixes))
 
 

@@ -95,6 +95,11 @@ class Section:
                 hint = f'did you mean "{near}"?' if near else f"known are {', '.join(known)}"
                 self.problem(f'unknown key "{key}"', key, hint)
 
+    def need(self, key: str, message: str) -> None:
+        """Note a problem with the table if it lacks a key."""
+        if key not in self:
+            self.problem(message)
+
     def section(self, key: str, *, required: bool = False) -> Section:
         """Return a table within this one; an empty one if there is none."""
         value = self._data.get(key)

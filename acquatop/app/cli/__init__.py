@@ -21,6 +21,7 @@ from acquatop.app.cli.generate import add_parser as add_generate
 from acquatop.app.cli.plugins import add_parser as add_plugins
 from acquatop.app.cli.record import add_parser as add_record
 from acquatop.app.cli.run import add_parser as add_run
+from acquatop.app.cli.schema import add_parser as add_schema
 from acquatop.app.cli.serve import add_parser as add_serve
 from acquatop.app.cli.why import add_parser as add_why
 
@@ -37,7 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for add_verb in (
         *(add_demo, add_run, add_serve, add_check, add_explain, add_fmt, add_why),
-        *(add_connectors, add_plugins, add_record, add_generate),
+        *(add_connectors, add_plugins, add_schema, add_record, add_generate),
         *(add_evaluate, add_compare, add_advise, add_completion),
     ):
         add_verb(verbs)
