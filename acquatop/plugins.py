@@ -23,6 +23,34 @@ from replica.rankers.registry import DEFAULT_RANKERS, RankerRegistry, checked_ra
 
 T = TypeVar("T")
 
+OWN_REMOTES = ("sparql", "rest", "table", "sql", "python", "push")
+OWN_FEEDS = ("lines", "http", "kafka")
+
+
+@dataclass(frozen=True)
+class OwnProposer:
+    """A proposer of the project's own, as plans need to know it before it is loaded."""
+
+    looks_at_panes: bool
+
+
+OWN_PROPOSERS: Mapping[str, OwnProposer] = {
+    "AT": OwnProposer(looks_at_panes=False),
+    "ANY": OwnProposer(looks_at_panes=False),
+    "WSJ": OwnProposer(looks_at_panes=True),
+    "ALL": OwnProposer(looks_at_panes=False),
+}
+"""Names for the Super-MTK+N list (AcquaTop), any possible result, the window's join, all keys."""
+_PROPOSER_PARTS = (
+    "looks_at_panes",
+    "includes_dropped",
+    "add_pane",
+    "propose",
+    "close_before",
+    "snapshot",
+    "resume",
+)
+
 
 @dataclass(frozen=True)
 class Plugin:
@@ -121,21 +149,48 @@ def _distribution(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
 
 
+def _of_project(*_options: object) -> Any:
+    """Stand for what the project opens by itself."""
+    raise NotImplementedError
+
+
 def _connector(name: str, found: object) -> Connector:
     if not isinstance(found, Connector) or found.name != name:
         raise ValueError(f'{found!r} is no connectors.registry.Connector named "{name}"')
     return found
 
 
-def _sink(_name: str, found: object) -> Callable[[str], Any]:
-    if not callable(found):
-        raise ValueError(f"{found!r} cannot be called with what follows the colon of a target")
+def _called(what: str) -> Callable[[str, object], Callable[..., Any]]:
+    """Return a check that something can be called with what is named."""
+
+    def checked(_name: str, found: object) -> Callable[..., Any]:
+        if not callable(found):
+            raise ValueError(f"{found!r} cannot be called with {what}")
+        return found
+
+    return checked
+
+
+def _proposer(name: str, found: object) -> Any:
+    lacking = [each for each in _PROPOSER_PARTS if not hasattr(found, each)]
+    if not callable(found) or lacking:
+        raise ValueError(f"{found!r} is no class of proposers: it lacks {', '.join(lacking)}")
+    if not name.isalnum():
+        raise ValueError(f'"{name}" cannot begin the name of a policy')
+    return found
+
+
+def _function(name: str, found: object) -> Mapping[str, Any]:
+    if not isinstance(found, Mapping) or not {"call", "directions"} <= found.keys():
+        raise ValueError(f"{found!r} is no table with the keys call and directions")
     return found
 
 
 CONNECTORS: Extensions[Connector] = Extensions("acquatop.connectors", OWN_CONNECTORS, _connector)
 """Connectors that streams may name."""
-SINKS: Extensions[Callable[[str], Any]] = Extensions("acquatop.sinks", {}, _sink)
+SINKS: Extensions[Callable[[str], Any]] = Extensions(
+    "acquatop.sinks", {}, _called("what follows the colon of a target")
+)
 """Openers of installed sinks, by what stands before the colon of a target."""
 _RANKERS = Extensions("acquatop.rankers", DEFAULT_RANKERS, checked_ranker)
 RANKERS = RankerRegistry(_RANKERS)
@@ -144,7 +199,28 @@ STRATEGIES: Extensions[TopKStrategy] = Extensions(
     "acquatop.strategies", OWN_STRATEGIES, checked_strategy
 )
 """Structures that streams may name."""
-FAMILIES: tuple[Extensions[Any], ...] = (CONNECTORS, SINKS, _RANKERS, STRATEGIES)
+REMOTES: Extensions[Callable[..., Any]] = Extensions(
+    "acquatop.remotes", dict.fromkeys(OWN_REMOTES, _of_project), _called("a table of options")
+)
+"""Kinds of remotes that services may name: functions from options to one from ids to records."""
+FEEDS: Extensions[Callable[..., Any]] = Extensions(
+    "acquatop.feeds", dict.fromkeys(OWN_FEEDS, _of_project), _called("a table of options")
+)
+"""Kinds of feeds that services may name: functions from options to messages as they come."""
+PROPOSERS: Extensions[Any] = Extensions("acquatop.proposers", OWN_PROPOSERS, _proposer)
+"""Classes of proposers that policies may begin with."""
+FUNCTIONS: Extensions[Mapping[str, Any]] = Extensions("acquatop.functions", {}, _function)
+"""Declarations of functions that catalogs may name, as the catalog's own."""
+FAMILIES: tuple[Extensions[Any], ...] = (
+    CONNECTORS,
+    SINKS,
+    _RANKERS,
+    STRATEGIES,
+    REMOTES,
+    FEEDS,
+    PROPOSERS,
+    FUNCTIONS,
+)
 GROUPS = tuple(family.group for family in FAMILIES)
 """Groups of entry points."""
 
@@ -154,6 +230,15 @@ def family_of(strategy: str | None) -> Family | None:
     if strategy is None or strategy not in STRATEGIES:
         return None
     return STRATEGIES[strategy].family
+
+
+def looks_at_panes(policy: str) -> bool:
+    """Return True if a policy considers all that a window joins with.
+
+    >>> looks_at_panes("WSJ-LRU"), looks_at_panes("AT-TSM")
+    (True, False)
+    """
+    return bool(PROPOSERS[policy.partition("-")[0]].looks_at_panes)
 
 
 def plugins() -> list[Plugin]:

@@ -19,10 +19,10 @@ from acquatop.app.cli.demo import SCENES
 from acquatop.catalog import catalog
 from acquatop.catalog.remotes import AUTH, FEEDS, KINDS, METHODS, TABLES, keys_of
 from acquatop.catalog.services import COMMON_KEYS, SOLUTIONS, policies
-from acquatop.catalog.vocabulary import PROPOSERS
 from acquatop.lab.generate import KINDS as KINDS_OF_CHANGE
 from acquatop.lab.replay.data import values_of
 from acquatop.lab.replay.measure import NUMBERS
+from acquatop.plugins import OWN_PROPOSERS as PROPOSERS
 from acquatop.topk.strategies import OWN as OWN_STRATEGIES
 from connectors.lexical import KNOWN
 from connectors.registry import CONNECTORS

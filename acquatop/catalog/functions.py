@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from acquatop.catalog.objects import iri_of
-from acquatop.catalog.section import Section
+from acquatop.catalog.section import Document, Section
+from acquatop.errors import UserError
+from acquatop.plugins import FUNCTIONS
 from replica.remotes.function import resolve
 from rspql.ast import Call, Iri, walk
 from rspql.diagnostics import Diagnostic
@@ -139,6 +142,8 @@ def function_problems(plan: Plan, declared: Mapping[str, DeclaredFunction]) -> I
 
 
 def _function(name: str, section: Section, prefixes: Mapping[str, str]) -> DeclaredFunction | None:
+    if "call" not in section and name in FUNCTIONS:
+        return _installed(name, section)
     section.allow("call", "directions", "range")
     call = section.text("call")
     if "call" in section and not re.fullmatch(r"\w+(\.\w+)*:\w+(\.\w+)*", call):
@@ -156,6 +161,19 @@ def _function(name: str, section: Section, prefixes: Mapping[str, str]) -> Decla
         section.problem(str(error))
         return None
     return function
+
+
+def _installed(name: str, section: Section) -> DeclaredFunction | None:
+    """Return a function that another distribution declares; the table says only that it counts."""
+    section.allow()
+    document = Document(Path(name), "", {})
+    try:
+        found = _function(name, Section(document, dict(FUNCTIONS[name]), (name,)), {})
+        document.raise_problems()
+    except UserError as error:
+        section.problem(str(error))
+        return None
+    return found
 
 
 def _directions(section: Section) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from acquatop.catalog.mapped_patterns import mapped_patterns
 from acquatop.catalog.section import Section
+from acquatop.plugins import FEEDS, OWN_FEEDS
 from connectors import ConnectorError
 from connectors.kafka_client.settings import Brokers, brokers
 from replica.http.auth import Auth, BasicAuth, BearerAuth, Secret
@@ -21,7 +22,6 @@ from replica.terms import is_language
 
 METHODS = ("post", "get")
 AUTH = ("basic", "bearer")
-FEEDS = ("lines", "http", "kafka")
 _LONGEST_REPLY = 16 * 2**20
 
 
@@ -99,7 +99,24 @@ class PushSource:
     mapping: RecordMapping
 
 
-Source = SparqlSource | RestSource | SqlSource | TableSource | PythonSource | PushSource
+@dataclass(frozen=True)
+class InstalledSource:
+    """Remote of another distribution: what opens it, and the options for that."""
+
+    name: str
+    options: Mapping[str, str | int | float] = field(repr=False)
+    mapping: RecordMapping
+
+
+Source = (
+    SparqlSource
+    | RestSource
+    | SqlSource
+    | TableSource
+    | PythonSource
+    | PushSource
+    | InstalledSource
+)
 
 
 @dataclass(frozen=True)
@@ -112,10 +129,14 @@ class FeedSource:
     mapping: RecordMapping
     brokers: Brokers | None = None
     topic: str = ""
+    options: Mapping[str, str | int | float] = field(default_factory=dict, repr=False)
+    """Options of a feed of another distribution."""
 
 
 def read_source(kind: str, section: Section, prefixes: Mapping[str, str]) -> Source:
     """Return the source of a service of some kind."""
+    if kind not in _KINDS:
+        return InstalledSource(kind, _options(section), _mapping(section, prefixes))
     return _KINDS[kind].read(section, prefixes)
 
 
@@ -126,7 +147,7 @@ def can_load(kind: str, section: Section) -> bool:
 
 def keys_of(kind: str) -> tuple[str, ...]:
     """Return the catalog keys of one kind of remote."""
-    return _KINDS[kind].keys
+    return _KINDS[kind].keys if kind in _KINDS else ("options",)
 
 
 def read_feed(section: Section, prefixes: Mapping[str, str]) -> FeedSource | None:
@@ -134,8 +155,8 @@ def read_feed(section: Section, prefixes: Mapping[str, str]) -> FeedSource | Non
     if "feed" not in section:
         return None
     feed = section.section("feed")
-    feed.allow("kind", "path", "endpoint", "auth", "url", "topic")
-    kind = feed.choice("kind", FEEDS)
+    feed.allow("kind", "path", "endpoint", "auth", "url", "topic", "options")
+    kind = feed.choice("kind", tuple(FEEDS))
     return FeedSource(
         kind=kind,
         path=feed.path("path") if kind == "lines" else "",
@@ -143,7 +164,13 @@ def read_feed(section: Section, prefixes: Mapping[str, str]) -> FeedSource | Non
         mapping=_mapping(section, prefixes),
         brokers=_brokers(feed) if kind == "kafka" else None,
         topic=feed.text("topic") if kind == "kafka" else "",
+        options=_options(feed) if kind not in OWN_FEEDS else {},
     )
+
+
+def _options(section: Section) -> Mapping[str, str | int | float]:
+    options = section.section("options")
+    return {name: options.value(name) for name in options}
 
 
 def _brokers(section: Section) -> Brokers | None:

@@ -16,8 +16,7 @@ from acquatop.catalog.remotes import (
     read_source,
 )
 from acquatop.catalog.section import Section
-from acquatop.catalog.vocabulary import PROPOSERS
-from acquatop.plugins import RANKERS
+from acquatop.plugins import PROPOSERS, RANKERS, REMOTES
 from replica.access import CONCURRENCY
 from replica.budget import NOTHING, Budget
 from replica.spending.limit import Limit
@@ -85,8 +84,8 @@ def read_service(
     iri: str, section: Section, prefixes: Mapping[str, str], rankers: Collection[str]
 ) -> Service:
     """Return the service that a table of the catalog describes; problems are noted there."""
-    kind = section.choice("remote", KINDS, default="sparql")
-    kind = kind if kind in KINDS else "sparql"
+    kind = section.choice("remote", tuple(REMOTES), default=KINDS[0])
+    kind = kind if kind in REMOTES else KINDS[0]
     section.allow(*COMMON_KEYS, *keys_of(kind))
     loads = can_load(kind, section)
     return Service(

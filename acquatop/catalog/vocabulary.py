@@ -1,11 +1,8 @@
-"""Names that a catalog may use for strategies and proposers, without the code behind them."""
+"""Names that a catalog may use for strategies, without the code behind them."""
 
 from __future__ import annotations
 
 import enum
-
-PROPOSERS = ("AT", "ANY", "WSJ", "ALL")
-"""Names for the Super-MTK+N list (AcquaTop), any possible result, the window's join, all keys."""
 
 
 class Strategy(enum.StrEnum):

@@ -10,6 +10,7 @@ from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.bound import BoundWindow
 from acquatop.plan.remote_query import star_in
 from acquatop.plan.strategy import HintError, Workload, choose
+from acquatop.plugins import looks_at_panes
 from acquatop.topk.shared.contract import TopKRequest
 from replica.key_tuples import key_text
 from rspql import ast
@@ -58,7 +59,7 @@ def check_refresh(
         found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
     for is_asked, what, hint in (
         (service.refresh.refill, "refill = true", policy_hint),
-        (policy.startswith("WSJ-"), f'"{policy}"', policy_hint),
+        (looks_at_panes(policy), f'"{policy}"', policy_hint),
         (
             service.solutions == "many",
             'solutions = "many"',

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from acquatop.catalog.remotes import (
     Address,
+    InstalledSource,
     PushSource,
     RestSource,
     SparqlSource,
@@ -15,6 +16,7 @@ from acquatop.catalog.remotes import (
 from acquatop.catalog.services import Service
 from acquatop.errors import EnvironmentProblem
 from acquatop.plan.remote_query import RemoteQuery
+from acquatop.plugins import REMOTES
 from acquatop.refresh.open_database import database_remote
 from acquatop.refresh.service_join import is_bound_from_the_start
 from replica.clocks import Clock
@@ -97,6 +99,16 @@ def open_remote(
             from replica.remotes.silent import SilentRemote
 
             return SilentRemote()
+        case InstalledSource(name, options, mapping):
+            from replica.remotes.function import FunctionRemote
+
+            return FunctionRemote(
+                REMOTES[name](dict(options)),
+                mapping=mapping,
+                star=question.star(mapping),
+                block_size=service.block_size,
+                name=name,
+            )
         case source:
             from replica.remotes.function import FunctionRemote, resolve
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.plan.asked_patterns import AskedPattern, asked_patterns
 from acquatop.plan.bound import BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
+from acquatop.plugins import FEEDS, OWN_FEEDS
 from acquatop.refresh.constant_join import ConstantJoin
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.ledger_object import open_keeper
@@ -367,9 +369,14 @@ def _margin(service: Service) -> float:
 
 
 def open_feed(source: FeedSource, reader: RecordReader, now: Clock, random: Random) -> Feed:
-    """Return a feed of a file, of an address, or of a topic."""
+    """Return a feed of a file, of an address, of a topic, or of another distribution."""
     if source.brokers is not None:
         return _kafka_feed(source, source.brokers, reader, now)
+    if source.kind not in OWN_FEEDS:
+        from replica.feeds.iterated import IteratedFeed
+
+        messages = functools.partial(FEEDS[source.kind], dict(source.options))
+        return IteratedFeed(source.kind, messages, reader, clock=now, random=random)
     if source.address is None:
         from replica.feeds.lines import LinesFeed
 

@@ -10,8 +10,18 @@ import pytest
 from acquatop.answer.sinks import open_sink
 from acquatop.app.cli import main
 from acquatop.catalog.catalog import Catalog
+from acquatop.catalog.remotes import KINDS
 from acquatop.errors import UserError
-from acquatop.plugins import CONNECTORS, GROUPS, RANKERS, STRATEGIES, plugins
+from acquatop.plugins import (
+    CONNECTORS,
+    FEEDS,
+    GROUPS,
+    OWN_REMOTES,
+    RANKERS,
+    STRATEGIES,
+    looks_at_panes,
+    plugins,
+)
 from acquatop.topk.battery import StrategyError, check_strategy
 from acquatop.topk.papers.mintopk.pretopk import PreTopk
 from acquatop.topk.strategies import OWN, Family, TopKStrategy
@@ -146,3 +156,50 @@ def test_the_battery_of_strategies_finds_what_is_wrong() -> None:
     check_strategy(OWN["block-skyline"])
     with pytest.raises(StrategyError, match="wrong with k = 1 answers"):
         check_strategy(TopKStrategy("wrong", Family.LIST, Forgetful))
+
+
+REST = """
+def remote(options):
+    return lambda ids: {each: {"followers": 1} for each in ids}
+HALF = {"call": "rest:half", "directions": [1]}
+ODD = {"call": "no function", "directions": [7]}
+NONE = {"directions": [1]}
+class Silent:
+    looks_at_panes = True
+"""
+POINTS = """[acquatop.remotes]
+rest = rest:remote
+theirs = rest:remote
+[acquatop.proposers]
+SILENT = rest:Silent
+[acquatop.functions]
+half = rest:HALF
+odd = rest:ODD
+none = rest:NONE
+[acquatop.feeds]
+text = rest:NONE
+"""
+
+
+def test_what_cannot_serve_is_named_where_a_catalog_uses_it(
+    install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install("theirs", POINTS, rest=REST)
+    assert main(["plugins"]) == 0
+    said = capsys.readouterr().out
+    assert "remote rest: theirs 1.0, rest:remote, hidden by acquatop" in said
+    text = catalog_text(policy="SILENT-LRU")
+    catalog = Catalog.parse(f"{text}\n[functions.half]\n", file=tmp_path / "c.toml")
+    assert catalog.functions["half"].directions == (1,)
+    for table, wrong in (
+        ("[functions.odd]", "does not name a function"),
+        ("[functions.none]", "is no table with the keys call and directions"),
+        ("[functions.half]\nrange = [0, 1]", 'unknown key "range"'),
+    ):
+        with pytest.raises(UserError, match=wrong):
+            Catalog.parse(f"{text}\n{table}\n", file=tmp_path / "c.toml")
+    with pytest.raises(UserError, match=r"the proposer \"SILENT\" .* it lacks includes_dropped"):
+        looks_at_panes("SILENT-LRU")
+    with pytest.raises(UserError, match="cannot be called with a table of options"):
+        FEEDS["text"]
+    assert set(KINDS) == set(OWN_REMOTES)

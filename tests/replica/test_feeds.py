@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from replica.feeds import Pushed, PushQueue
 from replica.feeds.framing import LONGEST_MESSAGE, Lines, ServerSentEvents
 from replica.feeds.http import HttpFeed
+from replica.feeds.iterated import IteratedFeed
 from replica.feeds.lines import LinesFeed
 from replica.feeds.retry_pauses import RetryPauses
 from replica.http.client import HttpClient
@@ -488,3 +489,28 @@ def test_a_sink_that_fails_is_not_passed_over_in_silence(
     follow.give([line("1", 5)])
     follow.feed.start(fail)
     assert died.get(timeout=LONG) == "it is followed no longer: ValueError: full"
+
+
+# Iterators ----------------------------------------------------------------------------------------
+
+
+def test_an_iterator_that_fails_or_ends_is_asked_for_again() -> None:
+    heard, asked = Heard(), iter(range(4))
+
+    def messages() -> Iterator[bytes]:
+        number = next(asked)
+        yield line("1", number)
+        if number < 2:
+            raise OSError("gone")
+
+    waits: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        return len(waits) == 4
+
+    feed = IteratedFeed("mine", messages, reading(), clock=lambda: 1.0, random=Random(1), wait=wait)
+    feed.start(heard)
+    for number in range(4):
+        assert heard.next() == {user(1): [integer(number)]}
+    feed.stop()

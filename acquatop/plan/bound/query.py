@@ -10,7 +10,7 @@ from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.match import Matcher
 from acquatop.plan.strategy import Choice, Workload, choose
-from acquatop.plugins import STRATEGIES, family_of
+from acquatop.plugins import STRATEGIES, family_of, looks_at_panes
 from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.strategies import Family
 from acquatop.windows import Windows
@@ -121,7 +121,7 @@ class BoundQuery:
     def looks_at_panes(self) -> bool:
         """True if a refresh policy considers all that a window joins with."""
         services = self.services or ((self.service,) if self.service else ())
-        return any(each.refresh.policy.startswith("WSJ-") for each in services)
+        return any(looks_at_panes(each.refresh.policy) for each in services)
 
     @property
     def keeps_each_solution(self) -> bool:
@@ -187,7 +187,7 @@ class BoundQuery:
                     service.capacity is None
                     and service.solutions == "one"
                     and not service.refresh.refill
-                    and not service.refresh.policy.startswith("WSJ-")
+                    and not looks_at_panes(service.refresh.policy)
                 )
             )
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acquatop.catalog.vocabulary import PROPOSERS
+from acquatop.plugins import PROPOSERS
 from acquatop.refresh.proposers.anything import Anything
 from acquatop.refresh.proposers.contract import Proposed, Proposer
 from acquatop.refresh.proposers.everything import Everything
@@ -33,5 +33,8 @@ def proposer_of(policy: str, store: JoinedStore) -> Proposer:
             return WindowJoin()
         case "ALL":
             return Everything(store)
+        case name if name in PROPOSERS:
+            installed: Proposer = PROPOSERS[name](store)
+            return installed
         case name:
             raise ValueError(f'there is no proposer "{name}": known are {", ".join(PROPOSERS)}')

@@ -24,7 +24,7 @@ from tests.support.guides import snippets_of
 
 ROOT = Path(__file__).parents[3]
 Data = dict[str, Any]
-EXTENDED = ("ranker.md", "strategy.md", "connector.md")
+EXTENDED = ("extend.md", "ranker.md", "strategy.md", "connector.md")
 """Pages whose catalogs name extensions that are not installed here."""
 
 
