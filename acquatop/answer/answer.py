@@ -150,9 +150,13 @@ class Answer:
         """
         return explain(self, key)
 
-    def over_elements(self, opens_ms: int, closes_ms: int, counts: Counts) -> Answer:
+    def over_elements(
+        self, opens_ms: int, closes_ms: int, counts: Counts, windows: tuple[Shown, ...]
+    ) -> Answer:
         """Return the answer with times in place of positions, and with other counts.
 
+        If it is of several windows, its own number is the position of the element that closed one:
+        the windows' own numbers may meet.
         There may be an answer for every element: ``replace`` costs ten times as much.
         """
         made = object.__new__(Answer)
@@ -161,6 +165,8 @@ class Answer:
             opens_ms=opens_ms,
             closes_ms=closes_ms,
             counts=counts,
+            windows=windows,
+            window=self.closes_ms if windows else self.window,
             counts_elements=True,
         )
         return made

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from acquatop.answer.answer import Answer, Status
+from acquatop.answer.answer import Answer, Shown, Status
 from acquatop.answer.unanswered import Unanswered
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
@@ -46,6 +46,8 @@ A late event changes the positions of all events behind it, so it belongs to all
 class CountedEvaluation:
     """Query over the last n elements of a stream, answered at every m-th of them.
 
+    It may have several such windows over one stream.
+
     Elements are the stream's good records, including those that the query's pattern does not match.
     They are counted in the order of :class:`~acquatop.query.element_positions.Positions`. The first
     is the first after the stream's start or, if the query is registered later, after the newest
@@ -73,7 +75,7 @@ class CountedEvaluation:
         self._clock = clock
         self._late_bound = bound.query.late_bound
         self._says_all = bound.plan.output == "RSTREAM"
-        self._positions = Positions(bound.windows.width_ms, bound.stream.start_ms)
+        self._positions = Positions(bound.counted_elements, bound.stream.start_ms)
         open_whole = partial(open_whole, maintainers=maintainers, rankers=rankers)
         over_positions: Mapping[type, _Open] = {
             BoundQuery: partial(_best, joined, rankers),
@@ -161,7 +163,11 @@ class CountedEvaluation:
             elif self._says_all or answer.rows or answer.triples or answer.boolean:
                 yield self._timed(answer, opens_ms, closes_ms)
 
-    def _times(self, window: Answer | Unanswered) -> tuple[int, int]:
+    def _shown(self, window: Shown) -> Shown:
+        opens_ms, closes_ms = self._times(window)
+        return replace(window, opens_ms=opens_ms, closes_ms=closes_ms)
+
+    def _times(self, window: Answer | Unanswered | Shown) -> tuple[int, int]:
         """Return the times in place of the positions at which a window opens and closes."""
         oldest, newest = max(1, window.opens_ms + 1), window.closes_ms
         return self._positions.time_of(oldest) - 1, self._positions.time_of(newest)
@@ -170,7 +176,8 @@ class CountedEvaluation:
         """Return an answer with times in place of positions, and with the stream's counts."""
         newest, said = answer.closes_ms, answer.counts
         counts = self._counters.take(said.unscored, said.ambiguous, said.rejected)
-        answer = answer.over_elements(opens_ms, closes_ms, counts)
+        windows = tuple(map(self._shown, answer.windows))
+        answer = answer.over_elements(opens_ms, closes_ms, counts, windows)
         if newest > self._positions.late_until:
             return answer
         return replace(

@@ -73,22 +73,25 @@ def _clause_problems(clause: ast.WindowClause, query: ast.Query) -> Iterator[Dia
 
 
 def _count_problems(query: ast.Query) -> Iterator[Diagnostic]:
-    """Yield the reasons against running a query with its element-counting window, if it has one."""
+    """Yield the reason against running a query that counts elements, if there is one."""
     counting = next((clause for clause in query.windows if clause.counts), None)
     if counting is None:
         return
-    if len(query.windows) > 1:
-        other = next(clause for clause in query.windows if clause is not counting)
+    others = (
+        clause for clause in query.windows if not clause.counts or clause.stream != counting.stream
+    )
+    for other in others:
         message = (
-            "a window that counts elements cannot stand beside another: nothing says when both "
-            "have closed"
+            "a window that counts elements can stand only beside others that count the same "
+            "stream: nothing else says which of their closes comes first"
         )
         yield Diagnostic(
             "unsupported",
             message,
             other.span,
-            "use one window, or windows over time: [RANGE 9m STEP 3m]",
+            "let all windows count one stream, or none: [RANGE 9m STEP 3m]",
         )
+        return
 
 
 def _use_problems(

@@ -118,9 +118,9 @@ class Held(NamedTuple):
     windows: Windows
     counts: bool = False
 
-    def note(self, answer: Answer, opens_ms: float, closes_ms: float) -> Note | None:
+    def note(self, index: int, opens_ms: float, closes_ms: float) -> Note | None:
         """Return the worst note on what a window shows in an answer."""
-        if self.counts and self.windows.bounds(answer.window)[0] < 0:
+        if self.counts and self.windows.bounds(index)[0] < 0:
             opens_ms = -math.inf  # there is room for all that should have come before
         return self.worth.within(opens_ms, closes_ms)
 
@@ -177,8 +177,9 @@ class Inheritance:
     def _notes(self, answer: Answer) -> Iterator[Note | None]:
         shown = {each.window: each for each in answer.windows}
         for name, held in self._read.items():
-            window = shown.get(name or "") if shown else answer
-            if window is not None:
-                yield held.note(answer, window.opens_ms, window.closes_ms)
+            if not shown:
+                yield held.note(answer.window, answer.opens_ms, answer.closes_ms)
+            elif (window := shown.get(name or "")) is not None:
+                yield held.note(window.index, window.opens_ms, window.closes_ms)
             for back_ms in self._backs_ms:
                 yield held.note_before(answer.closes_ms - back_ms)

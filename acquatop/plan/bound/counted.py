@@ -11,7 +11,6 @@ from acquatop.plan.bound.windowed import BoundWindowed
 from acquatop.plan.strategy import Choice
 from acquatop.plugins import family_of
 from acquatop.topk.strategies import Family
-from acquatop.windows import Windows
 from rspql.diagnostics import Diagnostic
 from rspql.plan import Plan
 
@@ -45,9 +44,9 @@ class BoundCounted:
         return (self.stream,)
 
     @property
-    def windows(self) -> Windows:
-        """Windows over the elements' positions."""
-        return self.query.counted_windows
+    def counted_elements(self) -> int:
+        """Number of elements that answers depend on."""
+        return self.query.counted_elements
 
     can_share: ClassVar[bool] = False
 

@@ -258,9 +258,9 @@ class BoundQuery:
         )
 
     @property
-    def counted_windows(self) -> Windows:
-        """Windows over positions, if the query counts elements."""
-        return self.windows
+    def counted_elements(self) -> int:
+        """Number of elements that answers depend on, if the query counts them."""
+        return self.windows.width_ms
 
     @property
     def late_bound(self) -> float | None:

@@ -54,9 +54,14 @@ class BoundWindowed:
         return None
 
     @property
-    def counted_windows(self) -> Windows:
-        """Windows over positions, if the query counts elements."""
-        return self.windows[0].windows
+    def counted_elements(self) -> int:
+        """Number of elements that answers depend on, if the query counts them.
+
+        Of several windows each shows its content until its next close.
+        """
+        each = [window.windows for window in self.windows]
+        kept = (of.width_ms + (of.slide_ms if len(each) > 1 else 0) for of in each)
+        return max(kept, default=0)
 
     def warnings_of_open_windows(self) -> tuple[Diagnostic, ...]:
         """Return no warning: only the window that closes costs something."""

@@ -26,6 +26,7 @@ from acquatop.query.element_positions import Positions
 from acquatop.query.per_element import PerElementEvaluation
 from acquatop.topk.snapshot import SnapshotError
 from acquatop.topk.strategies import OWN, Family
+from rspql.diagnostics import QueryError
 
 NS = "http://example.org/"
 STREAM = NS + "stream"
@@ -285,6 +286,61 @@ def test_any_query_sees_the_last_elements_and_now_is_when_the_newest_happened() 
     # The fifth is in no window: one closes with every second element.
     assert ends == [{"2"}, {"4"}]
     assert prices == [{"11", "12"}, {"13", "14"}]
+
+
+def ident(term: Any) -> int:
+    return int(str(term).rsplit("/", 1)[1])
+
+
+BESIDE = """SELECT ?trade ?other FROM NAMED WINDOW :w ON :stream [ELEMENTS {n} STEP {step}]
+FROM NAMED WINDOW :v ON :stream [ELEMENTS {m} STEP {other}]
+WHERE {{ WINDOW :w {{ ?trade :price ?price }} WINDOW :v {{ ?other :price ?price }} }}"""
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_several_windows_over_one_stream_each_show_their_last_close(data: st.DataObject) -> None:
+    few = st.integers(1, 5)
+    shape = data.draw(shapes())
+    n, m = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 8))
+    step, other = min(n, data.draw(few)), min(m, data.draw(few))
+    bound = bind(BESIDE.format(n=n, step=step, m=m, other=other))
+    query, given, newest = begun(bound), [], 0
+    for batch in shape.batches():
+        hand_in(query, bound, batch)
+        newest = max([newest, *(trade.t for trade in batch)])
+        given += query.advance(Tick(STREAM, newest - 1_000, 0.0))
+        snapshot, query = query.snapshot(), CountedEvaluation(bound, clock=lambda: 0.0)
+        query.resume(snapshot)
+        assert query.resume_query(bound)
+    given += query.finish(STREAM)
+    trades = in_order(shape.trades)
+    closes = [at for at in range(1, len(trades) + 1) if not (at % step and at % other)]
+    assert [answer.window for answer in given] == closes
+    for at, answer in zip(closes, given, strict=True):
+        end, other_end = at - at % step, at - at % other
+        # A triple is there once, however many records say it.
+        one = {(each.id, each.price) for each in trades[max(0, end - n) : end]}
+        two = {(each.id, each.price) for each in trades[max(0, other_end - m) : other_end]}
+        pairs = [(a, b) for a, price in one for b, paid in two if paid == price is not None]
+        found = [
+            tuple(ident(row.bindings[name]) for name in ("trade", "other")) for row in answer.rows
+        ]
+        assert sorted(found) == sorted(pairs)
+        assert answer.closes_ms == trades[at - 1].t
+        assert [(each.window[-1], each.closes_ms) for each in answer.windows] == [
+            (name, trades[last - 1].t) for name, last in (("w", end), ("v", other_end)) if last
+        ]
+        assert answer.status is Status.EXACT
+
+
+@pytest.mark.parametrize("beside", [":stream [RANGE 3s STEP 3s]", ":other [ELEMENTS 3]"])
+def test_only_windows_that_count_the_same_stream_stand_beside_each_other(beside: str) -> None:
+    text = f"""SELECT * FROM NAMED WINDOW :w ON :stream [ELEMENTS 2]
+    FROM NAMED WINDOW :v ON {beside}
+    WHERE {{ WINDOW :w {{ ?a :price ?p }} WINDOW :v {{ ?b :price ?p }} }}"""
+    with pytest.raises(QueryError, match="only beside others that count the same stream"):
+        bind(text)
 
 
 def test_triples_are_counted_where_a_record_is_one() -> None:
