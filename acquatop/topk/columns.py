@@ -14,6 +14,7 @@ from acquatop.topk.contract import AnyArray, IntArray
 _SPREAD = 64
 """Largest range of integers, per compared value, for which a lookup table is built."""
 _TABLE_ROOM = 8
+_LEAST = -(2**63)
 
 
 def among(column: AnyArray, wanted: AnyArray) -> npt.NDArray[np.bool_]:
@@ -29,14 +30,20 @@ def among(column: AnyArray, wanted: AnyArray) -> npt.NDArray[np.bool_]:
         return np.fromiter(
             (each in values for each in column.tolist()), dtype=bool, count=len(column)
         )
-    if len(wanted):
-        lowest, highest = int(wanted.min()), int(wanted.max())
-        if highest - lowest < _SPREAD * (len(column) + len(wanted)):
-            is_wanted = np.zeros(highest - lowest + 1, dtype=bool)
-            is_wanted[wanted - lowest] = True
-            within = (column >= lowest) & (column <= highest)
-            return within & is_wanted[np.where(within, column - lowest, 0)]
-    return np.isin(column, wanted)
+    if not len(wanted) or not len(column):
+        return np.zeros(len(column), dtype=bool)
+    # One place at either end is for all values outside of the range.
+    before, highest = int(wanted.min()) - 1, int(wanted.max())
+    has_table = highest - before < _SPREAD * (len(column) + len(wanted)) and before >= _LEAST
+    if has_table and column.dtype.kind == "i":
+        is_wanted = np.zeros(highest - before + 2, dtype=bool)
+        is_wanted[wanted - before] = True
+        return is_wanted.take(column - np.int64(before), mode="clip")
+    if len(column) > len(wanted):
+        return np.isin(column, wanted)
+    ordered = np.sort(wanted)
+    places = ordered.searchsorted(column)
+    return np.asarray(ordered.take(places, mode="clip") == column)
 
 
 class ValueIndex:

@@ -37,6 +37,10 @@ class Rank(NamedTuple):
         return -self.minus_merit
 
 
+Ranges = tuple[tuple[float, ...], tuple[float, ...]]
+"""Lows and highs of parts."""
+
+
 def best_with(merit: float) -> Rank:
     """Return the best place of any arrival with a merit.
 
@@ -70,6 +74,10 @@ class _Range:
 
     lows: tuple[float, ...]
     highs: tuple[float, ...]
+
+    @property
+    def both(self) -> Ranges:
+        return self.lows, self.highs
 
     def widen(self, lows: tuple[float, ...], highs: tuple[float, ...]) -> None:
         self.lows = tuple(map(min, self.lows, lows))
@@ -132,14 +140,23 @@ class DroppedBounds:
         for at, last in enumerate(in_order[starts].tolist()):
             self.widen(last, tuple(low[at] for low in lows), tuple(high[at] for high in highs))
 
+    def has_range_of(self, last: int, parts: tuple[FloatArray, ...]) -> bool:
+        """Return whether the ranges of a last window contain the parts of some arrivals."""
+        known = self.ranges.get(last)
+        return known is not None and all(
+            bool(((part >= low) & (part <= high)).all())
+            for part, low, high in zip(parts, known.lows, known.highs, strict=True)
+        )
+
     def best(self, window: int) -> Rank | None:
         """Return the best place of a window's lost arrivals; None if there are none."""
         at = bisect_left(self.steps, window, key=_last_of)
         return self.steps[at][1] if at < len(self.steps) else None
 
-    def parts(self, window: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    def parts(self, window: int) -> Ranges | None:
         """Return the ranges, lows and highs, of the parts of a window's lost arrivals."""
-        return _hull([known for last, known in self.ranges.items() if last >= window])
+        known = [each.both for last, each in self.ranges.items() if last >= window]
+        return hull(known) if known else None
 
     def raise_to_reach(self, scoring: Scoring, keys: AnyArray) -> None:
         """Raise the bounds on lost arrivals to the merits that some keys' present values allow."""
@@ -148,15 +165,13 @@ class DroppedBounds:
             if reach > -math.inf:
                 self.note(last, best_with(reach))
 
-    def _buckets(self) -> Iterator[tuple[int, tuple[tuple[float, ...], tuple[float, ...]]]]:
+    def _buckets(self) -> Iterator[tuple[int, Ranges]]:
         """Yield ranges. If there are many, those of neighbouring windows are merged."""
         lasts = sorted(self.ranges)
         size = math.ceil(len(lasts) / _BUCKETS)
         for start in range(0, len(lasts), max(1, size)):
             several = lasts[start : start + size]
-            hull = _hull([self.ranges[last] for last in several])
-            if hull is not None:
-                yield several[-1], hull
+            yield several[-1], hull([self.ranges[last].both for last in several])
 
     def close_before(self, window: int) -> None:
         """Forget the entries of closed windows."""
@@ -177,9 +192,11 @@ def _last_of(step: tuple[int, Rank]) -> int:
     return step[0]
 
 
-def _hull(ranges: list[_Range]) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    if not ranges:
-        return None
-    lows = tuple(map(min, zip(*(each.lows for each in ranges), strict=True)))
-    highs = tuple(map(max, zip(*(each.highs for each in ranges), strict=True)))
-    return lows, highs
+def hull(several: Sequence[Ranges]) -> Ranges:
+    """Return the smallest ranges that contain several.
+
+    >>> hull([((0.0, 5.0), (1.0, 6.0)), ((-1.0, 5.5), (0.0, 7.0))])
+    ((-1.0, 5.0), (1.0, 7.0))
+    """
+    lows, highs = zip(*several, strict=True)
+    return tuple(map(min, zip(*lows, strict=True))), tuple(map(max, zip(*highs, strict=True)))

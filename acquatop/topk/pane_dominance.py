@@ -124,6 +124,8 @@ class PaneDominance:
         self._pool = RowPool()
         self._panes: dict[tuple[int, int], PaneTop] = {}
         self._lost = DroppedBounds()
+        # Last windows of which some pane has joined with all its arrivals, or has got more since.
+        self._partly_lost: set[int] = set()
         self._sieve = ThresholdFilter()
         self._guess = -math.inf
 
@@ -205,7 +207,7 @@ class PaneDominance:
         capacity = self.k + self.n
         if self._distinct:
             found = pane.best(capacity)
-            lost = pane.lost(found, capacity)
+            lost = None if self._fixed else pane.lost(found, capacity)
             self._learn(found)
         else:
             merits, rows = pane.newest()
@@ -216,6 +218,8 @@ class PaneDominance:
             found = Scored(merits[order[:capacity]], rows.take(order[:capacity]))
         if lost is not None:
             self._note_lost_of(pane, lost)
+        else:
+            self._partly_lost.add(pane.last)
         if len(found) and int(found.rows.times.min()) > self._newest:
             self._merge(found, pane.last)
         elif len(found):
@@ -247,18 +251,23 @@ class PaneDominance:
         # Stable: new candidates stand before old ones of the same merit.
         both = added.with_(self._held)
         order = both.minus.argsort(kind="stable")
-        both = both.take(order)
-        is_old = order >= len(added)
-        ahead = (~is_old).cumsum()
-        # Of the old candidates, only those with a last window no earlier dominate new ones.
-        both.counts += np.where(
-            is_old, ahead, ahead - 1 + (self._rivals(both, is_old, last) if is_rivalled else 0)
-        )
-        stays = both.counts < capacity
-        stays &= both.lasts >= self._current
+        is_new = order < len(added)
+        ahead = is_new.cumsum()
+        lasts, counts = both.lasts.take(order), both.counts.take(order)
+        counts += ahead
+        counts -= is_new
+        if is_rivalled:
+            # Of the old candidates, only those with a last window no earlier dominate new ones.
+            counts += is_new * _rivals(is_new, lasts, last)
+        is_open = lasts >= self._current
+        is_dominated = counts >= capacity
         if not self._fixed:
-            self._drop(both.where((both.counts >= capacity) & (both.lasts >= self._current)))
-        self._held = both.where(stays)
+            self._drop(both.take(order[is_dominated & is_open]))
+        stays = (is_open & ~is_dominated).nonzero()[0]
+        at = order.take(stays)
+        self._held = _Candidates(
+            both.minus.take(at), lasts.take(stays), counts.take(stays), both.slots.take(at)
+        )
         self._compact()
 
     def _added(self, new: Scored, last: int) -> _Candidates:
@@ -268,10 +277,6 @@ class PaneDominance:
         self._newest = max(self._newest, int(new.rows.times.max()))
         lasts, counts = np.full(size, last), np.zeros(size, np.int64)
         return _Candidates(-new.merits, lasts, counts, np.arange(start, start + size))
-
-    @staticmethod
-    def _rivals(both: _Candidates, is_old: AnyArray, last: int) -> IntArray:
-        return np.asarray((is_old & (both.lasts >= last)).cumsum())
 
     def _compact(self) -> None:
         """Drop the pool's rows that no candidate needs, once a third of the rows are such."""
@@ -283,9 +288,14 @@ class PaneDominance:
         """Add arrivals of a pane that has joined already, such as those that had no merit then."""
         rejected = np.flatnonzero(np.isnan(merits))
         self.rejected += len(rejected)
-        at = newest_of(arrivals.identities, arrivals.times)
-        at = at[self._make_way(arrivals.take(at)) & ~np.isnan(merits[at])]
+        at = np.arange(len(merits))
+        if not self._distinct:
+            at = newest_of(arrivals.identities, arrivals.times)
+            at = at[self._make_way(arrivals.take(at))]
+        at = at[~np.isnan(merits[at])]
         if len(at):
+            if not self._lost.has_range_of(last, arrivals.parts):
+                self._partly_lost.add(last)
             self._place(Scored(merits[at], arrivals.take(at)), last)
         return rejected
 
@@ -395,11 +405,19 @@ class PaneDominance:
 
     def _recount(self, held: _Candidates) -> None:
         """Sort candidates, recount their dominators, and drop those with k+n of them."""
-        rows = self._pool.take(held.slots)
-        self._held = held.take(ranking(-held.minus, rows.times, rows.identities))
+        self._held = held.take(self._ranking(held))
         self._held.counts = dominators(self._held.lasts, self.k + self.n)
         self._last = int(self._held.lasts.max(initial=self._last))
         self._drop_dominated()
+
+    def _ranking(self, held: _Candidates) -> IntArray:
+        """Return the positions of candidates, best first. Rows are read only if merits are tied."""
+        order = held.minus.argsort()
+        in_order = held.minus.take(order)
+        if not (in_order[1:] == in_order[:-1]).any():
+            return order
+        rows = self._pool.take(held.slots)
+        return ranking(-held.minus, rows.times, rows.identities)
 
     def _drop_dominated(self) -> None:
         is_dominated = self._held.counts >= self.k + self.n
@@ -412,7 +430,14 @@ class PaneDominance:
         if len(dropped) and not self._fixed:
             rows = self._pool.take(dropped.slots)
             self._lost.note_all(dropped.lasts, -dropped.minus, rows.times, rows.identities)
-            self._lost.widen_all(dropped.lasts, rows.parts)
+            # If a pane has lost some, the ranges of all its arrivals are noted already.
+            fresh = [last for last in set(dropped.lasts.tolist()) if self._is_news(last)]
+            if fresh:
+                at = np.flatnonzero(np.isin(dropped.lasts, fresh))
+                self._lost.widen_all(dropped.lasts[at], tuple(part[at] for part in rows.parts))
+
+    def _is_news(self, last: int) -> bool:
+        return last in self._partly_lost or last not in self._lost.ranges
 
     # Answers ------------------------------------------------------------------------------------
 
@@ -441,6 +466,7 @@ class PaneDominance:
         """Close all windows before this one."""
         self._current = max(self._current, window)
         self._lost.close_before(self._current)
+        self._partly_lost = {last for last in self._partly_lost if last >= window}
         for span in [span for span in self._panes if span[1] < window]:
             del self._panes[span]
 
@@ -450,6 +476,21 @@ class PaneDominance:
         waiting = [Rows.together(pane.rows) for pane in self._panes.values() if pane.size]
         listed = [self._pool.take(self._held.slots)] if len(self._held) else []
         return Rows.together([*listed, *waiting]) if listed or waiting else NO_ROWS
+
+    def merit_at(self, place: int, first: int, last: int) -> float:
+        """Return the merit at a place of what outlives a pane, or comes with it, so far.
+
+        Minus infinity if that is less.
+        """
+        pane = self._panes.get((first, last))
+        own = pane.merit_at(place) if pane is not None else -math.inf
+        at = (self._held.lasts >= last).nonzero()[0][place - 1 : place]
+        return max(own, -float(self._held.minus[at[0]])) if len(at) else own
+
+    def holds_all(self, first: int, last: int) -> bool:
+        """Return whether no arrival of a pane has been dropped, as it has not joined the others."""
+        pane = self._panes.get((first, last))
+        return pane is not None and not pane.has_let_go
 
     def covering(self, window: int) -> Rows:
         """Return the candidates that lie in a window that has been asked for, best first."""
@@ -566,6 +607,7 @@ class PaneDominance:
                     -columns["merits"], columns["lasts"], columns["counts"], slots
                 )
                 self._last = int(columns["lasts"].max())
+                self._partly_lost = set(columns["lasts"].tolist())
 
     def _check(self) -> None:
         """Assert every invariant. O(L²)."""
@@ -589,3 +631,8 @@ class PaneDominance:
             assert int((held.lasts[:at] >= last).sum()) <= count, (
                 "a candidate is dominated by more than is counted"
             )
+
+
+def _rivals(is_new: AnyArray, lasts: IntArray, last: int) -> IntArray:
+    """Return how many old candidates up to each place have a last window no earlier."""
+    return np.asarray((~is_new & (lasts >= last)).cumsum())

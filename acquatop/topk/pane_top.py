@@ -14,6 +14,8 @@ from acquatop.topk.order import best
 from acquatop.topk.threshold_filter import ThresholdFilter
 
 _NOTHING = -math.inf
+_MANY = 256
+"""Number of arrivals, besides four times the capacity, that are not worth another look."""
 
 
 @dataclass
@@ -112,6 +114,13 @@ class PaneTop:
         self.has_let_go |= len(order) < len(merits)
         return Scored(merits[order], rows.take(order))
 
+    def merit_at(self, place: int) -> float:
+        """Return the merit at a place among the arrivals; minus infinity if they are fewer."""
+        if self.size < place or not self.distinct:
+            return _NOTHING
+        merits, _ = self._all()
+        return float(np.partition(merits, self.size - place)[self.size - place])
+
     def lost(self, found: Scored, capacity: int) -> Rank | None:
         """Return the best place of dropped arrivals, given the pane's best;
 
@@ -181,14 +190,12 @@ class PaneTop:
             return np.arange(len(merits))
         # The pane's last place is not known yet. If the guess holds, one comparison is enough.
         kept = sieve.passing(merits, guess)
-        if (
-            capacity <= len(kept) <= 4 * capacity
-            and np.count_nonzero(merits.take(kept) >= guess) >= capacity
-        ):
+        passed = merits.take(kept)
+        if np.count_nonzero(passed >= guess) < capacity:
+            return sieve.passing(merits, _bar(merits, capacity))
+        if len(kept) <= 4 * capacity + _MANY:
             return kept
-        return sieve.passing(
-            merits, _bar(merits if len(kept) < capacity else merits[kept], capacity)
-        )
+        return kept.take(sieve.passing(passed, _bar(passed, capacity)))
 
     def _prune(self, capacity: int) -> None:
         merits, rows = self._all()

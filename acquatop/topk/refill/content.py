@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from acquatop.topk.columns import ValueIndex, among, codes_of, newest_of, newest_of_codes
 from acquatop.topk.contract import AnyArray, IntArray, Rows
+from acquatop.topk.dropped_bounds import Ranges, hull
 from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
 
 NEVER = 2**63 - 1
@@ -57,6 +59,16 @@ class _Chunk:
             and (self.rows.keys == self.rows.identities).all()
         )
         return self.identities if is_same else ValueIndex(self.rows.keys)
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """Lows and highs of the parts. NaN may stand for any number: no bounds."""
+        lows = (float(part.min()) for part in self.rows.parts)
+        highs = (float(part.max()) for part in self.rows.parts)
+        return (
+            tuple(-math.inf if math.isnan(low) else low for low in lows),
+            tuple(math.inf if math.isnan(high) else high for high in highs),
+        )
 
     @cached_property
     def is_newest(self) -> npt.NDArray[np.bool_]:
@@ -165,11 +177,14 @@ class WindowContent:
     def _whole(self) -> Iterator[tuple[tuple[int, int], _Chunk]]:
         """Yield the panes, each as one chunk, the oldest first."""
         self._settle()
-        for pane in sorted(self._panes):
-            chunks = self._panes[pane]
-            if len(chunks) > 1:
-                chunks[:] = [_chunk(Rows.together(chunk.rows for chunk in chunks))]
-            yield pane, chunks[0]
+        for span in sorted(self._panes):
+            yield span, self._one(span)
+
+    def _one(self, span: tuple[int, int]) -> _Chunk:
+        chunks = self._panes[span]
+        if len(chunks) > 1:
+            chunks[:] = [_chunk(Rows.together(chunk.rows for chunk in chunks))]
+        return chunks[0]
 
     def newest(self, window: int | None = None) -> list[PaneRows]:
         """Return the rows that are visible in at least one open window, oldest pane first.
@@ -249,17 +264,27 @@ class WindowContent:
             if len(at)
         ]
 
-    def newest_with_keys(self, keys: AnyArray) -> Iterator[PaneRows]:
-        """Yield the rows of some keys that are the newest of their identity in their pane.
+    def ranges(self) -> Ranges | None:
+        """Return the lows and highs of the parts of all rows; None if there are none."""
+        each = [chunk.ranges for _, chunk in self._whole()]
+        return hull(each) if each else None
 
-        O(keys) for each pane, once its index is built.
+    def spans(self) -> list[tuple[int, int]]:
+        """Return the first and the last window of each pane, the oldest pane first."""
+        self._settle()
+        return sorted(self._panes)
+
+    def newest_with_keys(self, span: tuple[int, int], keys: AnyArray) -> Rows:
+        """Return a pane's rows of some keys that are the newest of their identity in the pane.
+
+        O(keys) once the pane's index is built.
         """
-        for (first, last), chunk in self._whole():
-            at = chunk.keys.of(keys)
-            if len(at) and not self.distinct:
-                at = at[chunk.is_newest[at]]
-            if len(at):
-                yield PaneRows(first, last, chunk.rows.take(at))
+        self._settle()
+        chunk = self._one(span)
+        at = chunk.keys.of(keys)
+        if len(at) and not self.distinct:
+            at = at[chunk.is_newest[at]]
+        return chunk.rows.take(at)
 
     def take_out(self, first: int, last: int, arrivals: Rows) -> None:
         """Remove the rows of one pane that have the identity and time of an arrival.

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,12 @@ from acquatop.topk.contract import (
     Top,
     TopK,
 )
-from acquatop.topk.dropped_bounds import Rank
+from acquatop.topk.dropped_bounds import Rank, best_with
 from acquatop.topk.order import best
 from acquatop.topk.pane_top import Scored, place
 from acquatop.topk.refill.content import PaneRows, WindowContent
 from acquatop.topk.refill.controller import Controller
+from acquatop.topk.refill.lifted_keys import LiftedKeys
 from acquatop.topk.snapshot import State, pack, reading, unpack
 
 BoolArray = npt.NDArray[np.bool_]
@@ -64,6 +65,12 @@ class Accountable(Protocol):
 
     def rescore(self, keys: AnyArray) -> Rows:
         """Rescore like ``change``, for a caller that adds again lost rows that may matter now."""
+
+    def merit_at(self, place: int, first: int, last: int) -> float:
+        """Return the merit at a place of the rows held that come with a pane or outlive it."""
+
+    def holds_all(self, first: int, last: int) -> bool:
+        """Return whether no arrival of a pane has been dropped."""
 
     def note_lost(
         self,
@@ -135,6 +142,8 @@ class Refilled:
             raise ValueError(
                 f"the structure's k is {self._structure.k}, the controller's {controller.k}"
             )
+        # Looking at all its methods takes time, and all structures of the factory are alike.
+        self._is_accountable = isinstance(self._structure, Accountable)
         self._content = WindowContent(distinct=distinct)
         self._waiting = WindowContent(distinct=True)
         self._woken = WindowContent(distinct=True)
@@ -180,6 +189,13 @@ class Refilled:
                 f"the windows {first} to {last} are closed: note_lost tells the others of a loss"
             )
         started = self._clock()
+        if self._is_plain(first):
+            self._content.append(first, last, arrivals)
+            rejected = self._structure.add(first, last, arrivals)
+            self._waiting.append(first, last, arrivals.take(rejected))
+            self.rejected += len(rejected)
+            self.controller.updated(len(arrivals), self._clock() - started)
+            return rejected
         new = self._new(first, last, arrivals)
         fresh = arrivals if len(new) == len(arrivals) else arrivals.take(new)
         goes_on = self._goes_on(first, last, fresh)
@@ -203,10 +219,11 @@ class Refilled:
         back.
         """
         started = self._clock()
-        if isinstance(self._structure, Accountable) and not self._in_order:
-            lost = self._structure.rescore(keys)
+        structure = self._accountable()
+        if structure is not None and not self._in_order:
+            lost = structure.rescore(keys)
             self._wake(keys)
-            self._bring_back(keys)
+            self._bring_back(keys, structure)
         else:
             lost = self._structure.change(keys)
             self._wake(keys)
@@ -256,23 +273,22 @@ class Refilled:
 
     def settle(self, window: int) -> None:
         """Note that all panes of a window are complete."""
-        if isinstance(self._structure, Accountable):
-            self._structure.settle(window)
+        structure = self._accountable()
+        if structure is not None:
+            structure.settle(window)
 
     def lost(self, window: int) -> tuple[Any, tuple[float, ...], tuple[float, ...]] | None:
         """Return the best place, and the ranges of parts, of rows that the structure lacks.
 
         None if there are none.
         """
-        return self._structure.lost(window) if isinstance(self._structure, Accountable) else None
+        structure = self._accountable()
+        return None if structure is None else structure.lost(window)
 
     def covering(self, window: int) -> Rows:
         """Return the structure's rows of a window that has been asked for, best first."""
-        return (
-            self._structure.covering(window)
-            if isinstance(self._structure, Accountable)
-            else NO_ROWS
-        )
+        structure = self._accountable()
+        return NO_ROWS if structure is None else structure.covering(window)
 
     def top(self, window: int) -> Top:
         """Return the best k of a complete window. Ask for windows oldest first."""
@@ -297,8 +313,24 @@ class Refilled:
 
     # Internals ----------------------------------------------------------------------------------
 
+    def _accountable(self) -> Accountable | None:
+        """Return the structure if it reports its losses."""
+        return cast(Accountable, self._structure) if self._is_accountable else None
+
     def _merits(self, rows: Rows) -> FloatArray:
         return self._scoring.merits(rows.keys, rows.parts)
+
+    def _is_plain(self, first: int) -> bool:
+        """Return whether arrivals of a pane cannot be late, replace others, or have come before."""
+        return (
+            self._distinct
+            and not self._is_late(first)
+            and not len(self._waiting)
+            and not len(self._woken)
+        )
+
+    def _is_late(self, first: int) -> bool:
+        return first <= self._asked and (self._in_order or self._asked >= self._current)
 
     def _new(self, first: int, last: int, arrivals: Rows) -> IntArray:
         """Return the positions of new arrivals.
@@ -321,8 +353,7 @@ class Refilled:
         """
         until = self._content.hidden_from(first, arrivals)
         is_visible = until > max(first, self._current)
-        is_late = first <= self._asked and (self._in_order or self._asked >= self._current)
-        goes_on = is_visible & (until > last) & (not is_late)
+        goes_on = is_visible & (until > last) & (not self._is_late(first))
         self._is_stale |= bool((is_visible & ~goes_on).any())
         return goes_on
 
@@ -351,32 +382,51 @@ class Refilled:
             if goes_on.any():
                 self._structure.add(pane.first, pane.last, woken.take(np.flatnonzero(goes_on)))
 
-    def _bring_back(self, keys: AnyArray) -> None:
+    def _bring_back(self, keys: AnyArray, structure: Accountable) -> None:
         """Add rows of some keys that the structure lacks and that may matter now."""
-        mine = self._structure.held()
-        held = set(zip(mine.identities.tolist(), mine.times.tolist(), strict=True))
-        capacity = self.k + self._structure.n
-        for pane in self._content.newest_with_keys(keys):
+        ranges = self._content.ranges()
+        if ranges is None:
+            return
+        lifted = LiftedKeys(self._scoring, keys, *ranges)
+        for first, last in self._content.spans():
+            if structure.holds_all(first, last):
+                continue
+            bar = structure.merit_at(self.k + self._structure.n, first, last)
+            last_shown = structure.merit_at(self.k, first, last)
+            some, bound = lifted.above(bar, limit=last_shown)
+            pane = PaneRows(first, last, self._content.newest_with_keys((first, last), some))
             merits = self._merits(pane.rows)
-            names = zip(pane.rows.identities.tolist(), pane.rows.times.tolist(), strict=True)
-            is_held = np.fromiter(
-                (name in held for name in names), dtype=bool, count=len(pane.rows)
-            )
-            others = np.flatnonzero(~np.isnan(merits) & ~is_held)
-            merits, rows = merits[others], pane.rows.take(others)
-            at = best(capacity + 1, merits, rows.times, rows.identities)
-            back = rows.take(at[:capacity])
-            goes_on = self._goes_on(pane.first, pane.last, back)
-            self._structure.add(pane.first, pane.last, back.take(np.flatnonzero(goes_on)))
-            if len(at) > capacity:
-                self._note_rest(pane, Scored(merits, rows), int(at[-1]))
+            # Rows below the bar are dominated: a bound on their merits is all that matters.
+            below = merits[merits < bar].max(initial=bound)
+            if below > -math.inf:
+                structure.note_lost(first, last, below, (), (), best_with(below))
+            self._add_again(pane, merits, (merits >= bar).nonzero()[0], structure)
 
-    def _note_rest(self, pane: PaneRows, scored: Scored, at: int) -> None:
-        """Note in the structure the best of the rows that were not added."""
-        assert isinstance(self._structure, Accountable)
-        lows = tuple(float(part.min()) for part in scored.rows.parts)
-        highs = tuple(float(part.max()) for part in scored.rows.parts)
-        self._structure.note_lost(pane.first, pane.last, math.inf, lows, highs, place(scored, at))
+    def _add_again(
+        self, pane: PaneRows, merits: FloatArray, at: IntArray, structure: Accountable
+    ) -> None:
+        """Add a pane's best of some rows, but for those that are held."""
+        if not len(at):
+            return
+        capacity = self.k + self._structure.n
+        if len(at) > capacity:
+            rows = pane.rows.take(at)
+            order = best(capacity + 1, merits[at], rows.times, rows.identities)
+            rank = place(Scored(merits[at], rows), int(order[-1]))
+            structure.note_lost(pane.first, pane.last, math.inf, (), (), rank)
+            at = at[order[:capacity]]
+        rows = pane.rows.take(at)
+        back = rows.take((~self._are_held(rows)).nonzero()[0])
+        goes_on = self._goes_on(pane.first, pane.last, back)
+        self._structure.add(pane.first, pane.last, back.take(goes_on.nonzero()[0]))
+
+    def _are_held(self, rows: Rows) -> BoolArray:
+        """Return a mask of the rows that the structure holds."""
+        mine = self._structure.held()
+        mine = mine.take(among(mine.identities, rows.identities).nonzero()[0])
+        held = set(zip(mine.identities.tolist(), mine.times.tolist(), strict=True))
+        names = zip(rows.identities.tolist(), rows.times.tolist(), strict=True)
+        return np.fromiter((name in held for name in names), dtype=bool, count=len(rows))
 
     def _refill(self, window: int, *, has_hole: bool) -> Top:
         started = self._clock()
@@ -431,9 +481,10 @@ class Refilled:
         A structure that does not report losses is taken to be certain of all its rows: then n is
         halved while no refill happens.
         """
-        if not isinstance(self._structure, Accountable):
+        structure = self._accountable()
+        if structure is None:
             return self.controller.kmax
-        rows, lost = self._structure.covering(window), self._structure.lost(window)
+        rows, lost = structure.covering(window), structure.lost(window)
         count = min(len(rows), self.controller.kmax)
         if lost is None or count <= self.k:
             return count

@@ -768,12 +768,13 @@ def test_what_joins_with_some_keys_is_found_whatever_stands_between(kind: type) 
     content.append(0, 1, Rows(np.array([1, 2, 3, 4]), column(7, 8, 7, 9), column(1, 2, 1, 3), ()))
     content.append(1, 2, Rows(np.array([5, 6]), column(7, 6), column(2, 2), ()))
     wanted = column(1, 2, 5)
+
+    def newest() -> list[list[int]]:
+        return [content.newest_with_keys(span, wanted).times.tolist() for span in content.spans()]
+
     assert [pane.rows.times.tolist() for pane in content.with_keys(wanted)] == [[1, 2, 3], [5, 6]]
     # Of each identity the newest in its pane.
-    assert [pane.rows.times.tolist() for pane in content.newest_with_keys(wanted)] == [
-        [2, 3],
-        [5, 6],
-    ]
+    assert newest() == [[2, 3], [5, 6]]
     content.append(1, 2, Rows(np.array([7]), column(6), column(1), ()))
     content.remove(column(8))
-    assert [pane.rows.times.tolist() for pane in content.newest_with_keys(wanted)] == [[3], [5, 7]]
+    assert newest() == [[3], [5, 7]]
