@@ -50,6 +50,7 @@ def main() -> None:
             cells = list(grid.cells(options.quick))
         found["grid"] = [
             {
+                "width": cell.width,
                 "queries": cell.queries,
                 "slide": cell.slide,
                 "k": cell.k,
@@ -61,6 +62,8 @@ def main() -> None:
         ]
         if not options.json:
             console.print(grid.table(cells))
+        if not options.quick:
+            grid.draw(cells).savefig(DOCS / "strategies-grid.svg", metadata={"Date": None})
         if options.fit:
             console.print(grid.fitted(cells))
     if options.json:
