@@ -415,8 +415,22 @@ X = Connector(
     says=(PLACES, ARRIVALS),
 )
 
+CLOCK = Connector(
+    name="clock",
+    summary="ticks of the clock, as JSON objects with `time_ms`",
+    source="connectors.clock:ClockDataSource",
+    formats=("json",),
+    guarantee="the latest tick; those missed by a stopped stream do not come",
+    options={
+        "everyMs": Option(
+            "milliseconds between two ticks", Kind.NUMBER, required=True, names_source=True
+        )
+    },
+    says=(),
+)
+
 CONNECTORS: Mapping[str, Connector] = {
     connector.name: connector
-    for connector in (LINES, PARQUET, FILES, MQTT, KAFKA, TCP, WEBSOCKET, PIPE, SPARK, X)
+    for connector in (LINES, PARQUET, FILES, MQTT, KAFKA, TCP, WEBSOCKET, PIPE, CLOCK, SPARK, X)
 }
 """Every connector, by its name in catalogs."""

@@ -22,6 +22,7 @@ from rspql.passes.normalise import normalise
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_incremental import plan_incremental
 from rspql.passes.plan_windowed import plan_windowed
+from rspql.passes.read_table import plan_table, service_alone, with_clock
 from rspql.passes.recognise_topk import Ranking, recognise_topk
 from rspql.passes.split_sources import split_sources
 from rspql.passes.stream_past import with_stream_past
@@ -75,6 +76,9 @@ def analyse(
         return Analysis(text, file, error.diagnostics)
     found: list[Diagnostic] = []
     normal = normalise(ask_for_stars(query, records))
+    service = service_alone(normal)
+    if service is not None:
+        return _of_table(Analysis(text, file, ()), query, with_clock(normal, service), functions)
     check_windows(normal, found)
     check_names(normal, functions, found)
     normal, past = look_back(normal, found)
@@ -140,6 +144,22 @@ def analyse(
         ranking=ranking,
         directions=directions,
     )
+
+
+def _of_table(
+    empty: Analysis, query: ast.Query, normal: ast.Query, functions: FunctionRegistry
+) -> Analysis:
+    """Return the analysis of a query that ranks what one SERVICE says, with the clock's window."""
+    found: list[Diagnostic] = []
+    check_names(normal, functions, found)
+    service = service_alone(replace(normal, windows=()))
+    assert service is not None, "it is what the clock's window was made for"
+    planned = plan_table(normal, service, _output(query), functions, found)
+    made = replace(empty, diagnostics=tuple(in_source_order(found)), query=query)
+    if planned is None or not made.ok:
+        return made
+    plan, ranking = planned
+    return replace(made, plan=plan, is_topk=True, ranking=ranking)
 
 
 def compile_query(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rspql.compiler import Analysis
+from rspql.explain_table import table_document, table_lines
 from rspql.passes.recognise_topk import Ranking
 from rspql.plan import (
     Aggregation,
@@ -14,10 +15,12 @@ from rspql.plan import (
     CountWindow,
     Finish,
     PastValue,
+    Plan,
     RemotePart,
     Score,
     StreamPast,
     TopKPlan,
+    Window,
     WindowedPlan,
     WindowPart,
 )
@@ -50,7 +53,7 @@ def explain(
     body = (
         _topk(plan, analysis, known)
         if isinstance(plan, TopKPlan)
-        else _windowed(plan, analysis, known)
+        else _windowed(plan, analysis, known, structure)
     )
     for window in body["windows"]:
         if answers and window["stream"] in answers:
@@ -58,7 +61,7 @@ def explain(
     return {
         "query": plan.name,
         "class": "top-k" if analysis.is_topk else "general",
-        "strategy": "incremental" if isinstance(plan, TopKPlan) else "window by window",
+        "strategy": _way(plan),
         "structure": structure,
         "sent": sent,
         "reason": _reason(analysis),
@@ -66,6 +69,12 @@ def explain(
         **body,
         "warnings": [each.message for each in analysis.diagnostics if not each.is_error],
     }
+
+
+def _way(plan: Plan) -> str:
+    if isinstance(plan, TopKPlan):
+        return "incremental"
+    return "window by window" if plan.table is None else "over a table"
 
 
 def _reason(analysis: Analysis) -> Document | None:
@@ -272,7 +281,18 @@ def _memory(plan: TopKPlan, windows: int, replica: Document | None) -> Document 
 # All other queries, window by window --------------------------------------------------------
 
 
-def _windowed(plan: WindowedPlan, analysis: Analysis, known: Mapping[str, Document]) -> Document:
+def _windowed(
+    plan: WindowedPlan,
+    analysis: Analysis,
+    known: Mapping[str, Document],
+    structure: Document | None,
+) -> Document:
+    if plan.table is not None:
+        (window,) = plan.windows
+        assert isinstance(window, Window), "a clock's window is one of time"
+        document = table_document(plan.table, window, structure)
+        remotes = [_remote(part, known) for part in plan.remotes]
+        return {"windows": [], "remotes": remotes, "score": None, "table": document}
     return {
         "windows": [_window(window) for window in plan.windows],
         "remotes": [_remote(part, known) for part in plan.remotes],
@@ -318,7 +338,8 @@ def _window(window: AnyWindow) -> Document:
 
 def render(document: Document) -> str:
     """Return an explanation as a tree, for people to read."""
-    return "\n".join(_tree(_title(document), list(_sections(document)))) + "\n"
+    sections = _sections_of_table if "table" in document else _sections
+    return "\n".join(_tree(_title(document), list(sections(document)))) + "\n"
 
 
 _Branch = tuple[str, list[Any]]
@@ -337,6 +358,13 @@ def _title(document: Document) -> str:
     name = f"<{document['query']}>" if document["query"] else "the query"
     kind = "a top-k query" if document["class"] == "top-k" else "a general query"
     return f"{name}: {kind}, {document['strategy']}, {document['output']}"
+
+
+def _sections_of_table(document: Document) -> Iterator[_Branch]:
+    yield from table_lines(document["table"], document["structure"])
+    for remote in document["remotes"]:
+        yield from _budget(remote["replica"], is_shared=False)
+    yield from ((f"warning: {each}", []) for each in document["warnings"])
 
 
 def _sections(document: Document) -> Iterator[_Branch]:
@@ -527,17 +555,19 @@ def _remote_lines(remote: Document) -> Iterator[_Branch]:
             f"candidates proposed by {replica['proposer']}, ranked by {replica['ranker']}; {n}",
             [],
         )
-        items = f"{replica['items']} item{'' if replica['items'] == 1 else 's'}"
-        requests = f"{replica['requests']} request{'' if replica['requests'] == 1 else 's'}"
-        yield (
-            (
-                f"budget per evaluation: {items} in {requests} within "
-                f"{duration_text(replica['deadline_ms'])}"
-            ),
-            [("with all queries on the stream that ask this service alone", [])]
-            if remote.get("is_shared")
-            else [],
-        )
+        yield from _budget(replica, is_shared=bool(remote.get("is_shared")))
+
+
+def _budget(replica: Document | None, *, is_shared: bool) -> Iterator[_Branch]:
+    if replica is None:
+        return
+    items = f"{replica['items']} item{'' if replica['items'] == 1 else 's'}"
+    requests = f"{replica['requests']} request{'' if replica['requests'] == 1 else 's'}"
+    within = duration_text(replica["deadline_ms"])
+    yield (
+        f"budget per evaluation: {items} in {requests} within {within}",
+        [("with all queries on the stream that ask this service alone", [])] if is_shared else [],
+    )
 
 
 def _score_title(score: Document) -> str:

@@ -14,6 +14,7 @@ from rspql.ast import (
     Group,
     Iri,
     OrderCondition,
+    Pattern,
     Query,
     ServicePattern,
     Span,
@@ -324,6 +325,30 @@ class Computed:
 
 
 @dataclass(frozen=True)
+class TableRanking:
+    """Ranking of what one SERVICE says, for a query without a window: the top k of a table.
+
+    ``ranked`` selects the variables of the ``pattern`` and the number ``rank`` by which its
+    solutions are ordered; what has none is no result. ``key`` is the subject, whose order decides
+    between equal ranks. ``score`` is the rank's expression of these variables, and what ``beside``
+    the pattern decides is its other elements. ``k`` counts the results before the offset as well.
+    With ``on_change`` an answer is due whenever it changes.
+    """
+
+    pattern: ServicePattern
+    iri: Iri
+    key: str
+    variables: tuple[str, ...]
+    ranked: Query
+    rank: str
+    score: Expression
+    beside: tuple[Pattern, ...]
+    descending: bool
+    k: int
+    on_change: bool
+
+
+@dataclass(frozen=True)
 class WindowedPlan:
     """Plan of a query that a SPARQL engine evaluates anew at every window close.
 
@@ -331,7 +356,8 @@ class WindowedPlan:
     are still in it; those equal to a part's ``pattern`` are answered by that part. It may call
     functions of the engine for what is ``computed`` in exact digits, by IRI. If the query is plain
     SPARQL, ``exact`` is the plan of the same query with such calls, if it needs any. ``before`` are
-    past values of its windows, joined at patterns of their own.
+    past values of its windows, joined at patterns of their own. A ``table`` is ranked without a
+    window: the only one is the clock's.
     """
 
     name: str | None
@@ -344,6 +370,7 @@ class WindowedPlan:
     computed: Mapping[str, Computed] = field(default_factory=dict, hash=False)
     exact: WindowedPlan | None = field(default=None, repr=False)
     before: tuple[StreamPast, ...] = ()
+    table: TableRanking | None = None
 
     @property
     def evaluated(self) -> WindowedPlan:

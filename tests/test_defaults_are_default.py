@@ -170,6 +170,7 @@ def of_services() -> dict[str, Row]:
         "limits": ("none", service.limits, ()),
         "ask_absent_after": ("`0s`", service.ask_absent_after, 0.0),
         "feed": ("none", service.feed, None),
+        "strategy": ("with a feed the view", service.strategy, None),
     }
 
 

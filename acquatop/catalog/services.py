@@ -16,6 +16,7 @@ from acquatop.catalog.remotes import (
     read_source,
 )
 from acquatop.catalog.section import Section
+from acquatop.catalog.vocabulary import TableStrategy
 from acquatop.plugins import PROPOSERS, RANKERS, REMOTES
 from replica.access import CONCURRENCY
 from replica.budget import NOTHING, Budget
@@ -26,7 +27,7 @@ LEDGER = "acquatop-spending.sqlite"
 """Default ledger, in the catalog's folder, of the spending of strict services."""
 COMMON_KEYS = (
     "remote block_size timeout solutions concurrency capacity limits ask_absent_after mapping "
-    "feed refresh"
+    "feed refresh strategy"
 ).split()
 """Catalog keys of services of all kinds."""
 DEFAULT_POLICY = "ANY-IMP"
@@ -62,7 +63,8 @@ class Service:
 
     ``solutions`` says with how many of the remote's solutions a key joins: ``one`` or ``many``.
     ``capacity`` is the maximum number of keys in its replica; None for any number. ``limits`` hold
-    over time, whatever the budgets of evaluations.
+    over time, whatever the budgets of evaluations. A ``strategy`` is for queries without a window;
+    None if it is chosen.
     """
 
     iri: str
@@ -78,6 +80,7 @@ class Service:
     limits: tuple[Limit, ...]
     ask_absent_after: float
     refresh: Refresh
+    strategy: str | None = None
 
 
 def read_service(
@@ -105,7 +108,18 @@ def read_service(
         limits=_limits(section),
         ask_absent_after=section.duration_ms("ask_absent_after", default=0) / 1000,
         refresh=_refresh(section.section("refresh", required=True), rankers),
+        strategy=_strategy(section),
     )
+
+
+def _strategy(section: Section) -> str | None:
+    """Return the strategy that a service's table asks for."""
+    if "strategy" not in section:
+        return None
+    strategy = section.choice("strategy", tuple(TableStrategy))
+    if strategy == TableStrategy.VIEW and "feed" not in section:
+        section.problem("a view needs the table feed, which says what changes", "strategy")
+    return strategy
 
 
 def policies(rankers: Collection[str] = RANKERS) -> tuple[str, ...]:

@@ -18,3 +18,12 @@ class Strategy(enum.StrEnum):
     """Structure per query, with the windows' content: ``topk/refill/refilled.py``."""
     RETAINED = "retained"
     """Windows' content alone, ranked at every close: ``topk/retained.py``."""
+
+
+class TableStrategy(enum.StrEnum):
+    """Strategy for the top k of a table that changes, by the name that a hint uses for it."""
+
+    VIEW = "materialised-view"
+    """The best rows and some more, kept up to date: ``topk/papers/views/table_view.py``."""
+    RECOMPUTE = "recompute"
+    """The best rows alone, asked for anew each time."""

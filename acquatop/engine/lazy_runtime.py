@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 from acquatop.catalog.catalog import Stream
 from acquatop.runtime import Carrier, Consumer, Item, Result, Resume, Runtime
+from acquatop.runtime.local import LocalRuntime
+from connectors.registry import CLOCK
 
 
 class LazyRuntime:
@@ -18,7 +20,9 @@ class LazyRuntime:
     def carry(
         self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None
     ) -> Carrier:
-        """Return a carrier of a stream, to be started."""
+        """Return a carrier of a stream, to be started. The clock's ticks need no other runtime."""
+        if stream.connector == CLOCK.name:
+            return LocalRuntime().carry(stream, consumer, until_end=until_end, resume=resume)
         return self._opened().carry(stream, consumer, until_end=until_end, resume=resume)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:

@@ -11,6 +11,7 @@ from acquatop.catalog.graphs import StaticGraph
 from acquatop.ingest.matchers import matcher_of
 from acquatop.ingest.record_pattern import RecordPattern, unknown_predicate
 from acquatop.plan.bind_parts import bound_parts, datatypes_at_close, parts_have_numbers
+from acquatop.plan.bind_table import bound_table
 from acquatop.plan.bound import (
     Bound,
     BoundCounted,
@@ -89,7 +90,9 @@ def _bind(
                 bind_windowed(windowed, catalog, text=text, file=file, name=name), reason=bound
             )
         case WindowedPlan():
-            return bind_windowed(plan, catalog, text=text, file=file, name=name)
+            asks = plan.table is None  # else what it asks is checked then
+            whole = bind_windowed(plan, catalog, text=text, file=file, name=name, asks=asks)
+            return whole if plan.table is None else bound_table(whole, text, file)
 
 
 def _has_numbers(plan: TopKPlan, catalog: Catalog) -> bool:

@@ -153,9 +153,12 @@ def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] 
         return None
     from acquatop.catalog.vocabulary import Strategy
     from acquatop.plan.bind import bind_plan
+    from acquatop.plan.bound import BoundTable
     from acquatop.plan.grouping import can_share, choice_among, fewest_that_share
 
     bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
+    if isinstance(bound, BoundTable):
+        return {**_chosen(bound.structure), "kmax": bound.kmax}
     if not can_share(bound):
         return None if bound.structure is None else _chosen(bound.structure)
     choice, fewest = choice_among(bound), fewest_that_share(bound)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from acquatop.catalog.catalog import Catalog, Service, Stream
 from acquatop.catalog.graphs import StaticGraph
 from acquatop.plan.bound import BoundWindow
+from acquatop.plan.clock_stream import clock_stream
 from acquatop.windows import Windows, over_positions
 from rspql.ast import Iri
 from rspql.diagnostics import Diagnostic, nearest
@@ -16,7 +17,7 @@ from rspql.plan import AnyWindow, CountWindow
 
 def window_of(window: AnyWindow, catalog: Catalog, found: list[Diagnostic]) -> BoundWindow | None:
     """Return a window; None, and a diagnostic, if the catalog lacks its stream."""
-    stream = catalog.streams.get(window.stream.value)
+    stream = catalog.streams.get(window.stream.value) or clock_stream(window.stream.value)
     if stream is None:
         found.append(_no_stream(window.stream, catalog))
         return None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from acquatop.catalog.vocabulary import Strategy
-from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundTable, BoundWindowed
 from acquatop.plan.bound.query import MOST_KEYS
 from acquatop.plan.grouping import can_share, choice_among
 
 
 def sent_for(bound: Bound) -> str:
     """Return what executors send to the driver for a query, and the reason if it is much."""
+    if isinstance(bound, BoundTable):
+        return "nothing, because there is no stream"
     if isinstance(bound, BoundWindowed):
         return "every record, because whole windows are evaluated"
     if isinstance(bound, BoundCounted):

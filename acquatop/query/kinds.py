@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS, EvaluationLimits
 from acquatop.ingest.identity_hash import IdentityHash
-from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundTable, BoundWindowed
 from acquatop.query.aggregates.executor_content import ExecutorAggregates, RunTasks
 from acquatop.query.aggregates.moving import Move
 from acquatop.query.aggregates.on_executors import scattered_content
@@ -24,6 +24,8 @@ from acquatop.query.sparql.content import StoreContent
 from acquatop.query.sparql.engine import EngineFunction, SparqlEngine
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.query.sparql.worker_engine import WorkerEngine
+from acquatop.query.table.evaluation import TableEvaluation
+from acquatop.query.table.opened import OpenTables
 from acquatop.refresh.constant_join import ConstantJoin
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.open_replicas import Joined, Replicas
@@ -70,6 +72,11 @@ class Resources:
     has_executors: Callable[[], bool] = _none
     limits: EvaluationLimits = DEFAULT_LIMITS
     open_sparql: OpenLimited = WorkerEngine
+
+    @functools.cached_property
+    def tables(self) -> OpenTables:
+        """Tables that queries without a window share."""
+        return OpenTables(self.replicas, self.clock)
 
 
 def open_evaluation(
@@ -132,6 +139,15 @@ def _sparql(bound: BoundWindowed, key: str, resources: Resources, load: bool) ->
         return open_whole(bound, replicas, clock=resources.clock, rankers=resources.rankers)
 
 
+def _table(bound: BoundTable, key: str, resources: Resources, load: bool) -> Evaluation:
+    table, leave = resources.tables.join(bound)
+    try:
+        return TableEvaluation(bound, table, leave, clock=resources.clock)
+    except BaseException:
+        leave()
+        raise
+
+
 def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) -> Evaluation:
     query, replicas = bound.query, resources.replicas
     joined = replicas.open(query, load=load) if isinstance(query, BoundQuery) else None
@@ -170,5 +186,6 @@ KINDS: Mapping[type, Callable[[Any, str, Resources, bool], Evaluation]] = {
     BoundQuery: _top_k,
     BoundWindowed: _sparql,
     BoundCounted: _counted,
+    BoundTable: _table,
 }
 """One line for each kind of bound query."""

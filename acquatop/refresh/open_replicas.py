@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TypeVar
 
@@ -14,15 +15,17 @@ from acquatop.catalog.remotes import FeedSource, RestSource, SparqlSource, Table
 from acquatop.catalog.services import Service
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.plan.asked_patterns import AskedPattern, asked_patterns
-from acquatop.plan.bound import BoundQuery, BoundWindowed
+from acquatop.plan.bound import BoundQuery, BoundTable, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.plugins import FEEDS, OWN_FEEDS
 from acquatop.refresh.constant_join import ConstantJoin
 from acquatop.refresh.join_refresh import JoinedReplicas
 from acquatop.refresh.ledger_object import open_keeper
+from acquatop.refresh.open_best import open_best
 from acquatop.refresh.open_database import connections_of
 from acquatop.refresh.open_remote import RemoteFactory, name_of, open_remote
 from acquatop.refresh.pool_lane import PoolLane
+from acquatop.refresh.ranked_remote import RankedRemote
 from acquatop.refresh.remote_recorder import RemoteRecorder
 from acquatop.refresh.service_pool import ServicePool
 from connectors.kafka_client.settings import Brokers
@@ -42,7 +45,7 @@ from replica.spending.ledger import Ledger, LedgerError
 from replica.spending.ledger_elsewhere import LedgerElsewhere
 from replica.spending.quota import Quota
 from replica.spending.shared_budget import SharedBudget
-from replica.store import JoinedStore, ReplicaStore, RunStore, SolutionStore
+from replica.store import JoinedStore, ReplicaStore, RunStore, Solution, SolutionStore
 from replica.store.keyed_store import KeyedStore
 from replica.workers import Workers
 
@@ -163,6 +166,48 @@ class Replicas:
         except BaseException:
             facts.leave()
             raise
+
+    def open_ranked(self, bound: BoundTable) -> tuple[RankedRemote | None, Subscription | None]:
+        """Return a table's remote, if it is asked for its best, and its feed, if a view needs it.
+
+        Only patterns of a feed need to be stars.
+        """
+        (asked,) = asked_patterns(bound)
+        service = bound.service
+        asked = replace(asked, question=replace(asked.question, key=bound.ranking.key))
+        feed = self._subscription(asked, self._now(False)) if bound.keeps_view else None
+        if not bound.can_ask_for_best:
+            return None, feed
+        way = self._way(service)
+        connection = way.client or way.database
+        remote, rejected = open_best(bound, asked.question, connection)
+        account = self._account(service, bound.name)
+        return (
+            RankedRemote(
+                remote,
+                account,
+                way.access,
+                clock=self.clock,
+                timeout=service.timeout_seconds,
+                rejected=lambda: Counter(dict(rejected)),
+            ),
+            feed,
+        )
+
+    def rows_of(self, bound: BoundTable) -> Iterator[list[Solution]]:
+        """Yield what a table that is not asked for its best has at the start, if it can be read."""
+        service = bound.service
+        if not service.load:
+            return
+        (asked,) = asked_patterns(bound)
+        question = replace(asked.question, key=bound.ranking.key)
+        way = self._way(service)
+        connection = way.client or way.database
+        remote = self.open_remote(service, question, connection, self._now(False), False)
+        try:
+            yield from remote.load(service.timeout_seconds)
+        except RemoteError as error:
+            raise EnvironmentProblem(f"<{service.iri}>: {error}") from error
 
     def open_all(
         self, bound: BoundWindowed, *, load: bool = True

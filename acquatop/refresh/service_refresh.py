@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Protocol
 
+from acquatop.answer.certificate import Certificate
 from acquatop.refresh.flow import fetch
 from acquatop.refresh.service_join import ReplicaJoin, depths
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
@@ -43,6 +44,8 @@ class RefreshResult:
     without_past: dict[str, int] = field(default_factory=dict)
     """Number of keys by service of which no value is known from the time looked back to."""
     looks_back: bool = False
+    certificate: Certificate | None = None
+    """Certificate of the answer, if it does not follow from the rest."""
 
     @property
     def spending(self) -> Spending:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from replica.store import Solution
 
@@ -35,3 +35,10 @@ class Feed(Protocol):
     def stop(self) -> None:
         """Stop: no call of the sink follows. Does not wait for the source."""
         ...
+
+
+@runtime_checkable
+class CountsConnections(Protocol):
+    """Feed that may lose its connection: ``connections`` counts them."""
+
+    connections: int

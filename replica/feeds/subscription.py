@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Self
 
-from replica.feeds.contract import Feed
+from replica.feeds.contract import CountsConnections, Feed
 from replica.feeds.push_queue import Pushed, PushQueue
 
 
@@ -41,6 +41,12 @@ class Subscription:
             **dict(self._unread),
             **({"told faster than it was taken in": dropped} if dropped else {}),
         }
+
+    @property
+    def gaps(self) -> int:
+        """Number that grows whenever changes may have been missed: at connections, and losses."""
+        connections = self._feed.connections if isinstance(self._feed, CountsConnections) else 0
+        return connections + self._queue.dropped
 
     def drain(self, most: int) -> list[Pushed]:
         """Return the changes since the last call, of ``most`` keys at most."""

@@ -129,6 +129,11 @@ class SparqlRemote:
             else min(MOST_SOLUTIONS, _ROWS_BESIDES + per_key * keys)
         )
 
+    def ordered(self, order: str, count: int, timeout: float) -> list[Solution | None]:
+        """Return the first ``count`` rows in an order, with one request; None for unusable ones."""
+        select = f"{self._prologue}SELECT {self._projection} WHERE {{ {self._pattern} }}"
+        return self._select(f"{select} {order} LIMIT {count}", timeout)
+
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
         """Yield all solutions in pages without gaps; the solutions of a key are on one page.
 

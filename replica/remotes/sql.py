@@ -75,6 +75,12 @@ class SqlRemote:
         for page in self._pages(text, (), timeout, is_whole=True):
             yield self._reader.solutions(((row, None) for row in page), None)
 
+    def ordered(self, clauses: str, count: int, timeout: float) -> tuple[int, Sequence[Solution]]:
+        """Return the number of a table's first rows under some clauses, and their solutions."""
+        text = f"{self._statement.of_all(self._columns)} {clauses} LIMIT {count}"
+        rows = [row for page in self._pages(text, (), timeout) for row in page]
+        return len(rows), self._reader.solutions(((row, None) for row in rows), None)
+
     def _pages(
         self,
         text: str,

@@ -11,7 +11,9 @@ from rspql.diagnostics import Diagnostic, nearest
 def check_windows(query: ast.Query, found: list[Diagnostic]) -> None:
     """Append to ``found`` the problems of a normalised query's windows."""
     if not query.windows:
-        hint = "add FROM NAMED WINDOW … ON … [RANGE … STEP …]"
+        hint = (
+            "add FROM NAMED WINDOW … ON … [RANGE … STEP …], or let it be the top k of one SERVICE"
+        )
         message = "the query has no window, so nothing says when to answer it"
         found.append(Diagnostic("no-window", message, query.form.span, hint))
     clauses: dict[str, ast.WindowClause] = {}

@@ -34,7 +34,9 @@ class Ranking:
     holds: ast.Expression | None = None
 
 
-def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagnostic:
+def recognise_topk(
+    query: ast.Query, found: list[Diagnostic], *, needs_window: bool = True
+) -> Ranking | Diagnostic:
     """Return the ranking of a top-k query, or the first reason why a query is not one.
 
     Appends a warning to ``found`` for likely mistakes: a LIMIT without ranking, and, with a
@@ -47,7 +49,7 @@ def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagn
         return _reason("DESCRIBE shows all that the windows say of a resource", query.form)
     if not isinstance(query.form, ast.Select):
         return _reason("its results are not ordered and limited", query.form)
-    if not window:
+    if not window and needs_window:
         return _reason("it has no WINDOW pattern", query.where or query)
     if not query.order:
         hint = "add ORDER BY DESC(?score) before LIMIT"

@@ -33,7 +33,7 @@ from acquatop.lab.record.remote_log import PatternTape, RemoteTape
 from acquatop.lab.record.stream_log import StreamTape
 from acquatop.plan.asked_patterns import AskedPattern, asked_patterns, joins_many
 from acquatop.plan.bind import bind_query
-from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundTable, BoundWindowed
 from connectors.mapping import BAD
 from connectors.registry import SPARK
 from replica.feeds.contract import Feed
@@ -270,6 +270,8 @@ def _file(name: str, position: int) -> str:
 
 def _recordable(bound: Bound, file: str) -> BoundQuery | BoundWindowed:
     bound = bound.query if isinstance(bound, BoundCounted) else bound
+    if isinstance(bound, BoundTable):
+        raise UserError(f"{file}: the query has no stream, and so nothing that a recording replays")
     if not asked_patterns(bound):
         raise UserError(
             f"{file}: the query asks no remote: its stream can be kept as it is, without a "

@@ -44,10 +44,18 @@ class BoundWindowed:
     graphs: tuple[StaticGraph, ...]
     reason: Diagnostic | None = None
 
-    structure: ClassVar[Choice | None] = None
     can_share: ClassVar[bool] = False
     late_bound: ClassVar[float | None] = None
-    warnings: ClassVar[tuple[Diagnostic, ...]] = ()
+
+    @property
+    def structure(self) -> Choice | None:
+        """Structure that keeps candidates: none."""
+        return None
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """Warnings: none."""
+        return ()
 
     def structure_over_positions(self, hint: str | None) -> Choice | None:
         """Return None: there are no candidates."""

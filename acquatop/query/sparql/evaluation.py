@@ -256,16 +256,25 @@ class SparqlEvaluation:
         self, watermark_ms: float, due_at: float, longest_wait: float
     ) -> Iterator[Answer | Unanswered]:
         self._schedule.begin(watermark_ms)
-        for due in self._schedule.due(watermark_ms):
-            closes_ms = [
-                self._graphs[at].cursor.windows.bounds(window)[1]
-                for at, window in due.closed.items()
-            ]
-            for graph in self._graphs:
-                graph.pass_by(max(closes_ms, default=due.closes_ms))
+        yield from self._due_answers(self._schedule.due(watermark_ms), due_at, longest_wait)
+
+    def _due_answers(
+        self, dues: Iterator[Due], due_at: float, longest_wait: float
+    ) -> Iterator[Answer | Unanswered]:
+        """Yield the answers of what is due."""
+        for due in dues:
+            self._pass_by(due)
             if not due.is_skipped:
                 yield self._answer(due, due_at, longest_wait)
                 self._check_losses()
+
+    def _pass_by(self, due: Due) -> None:
+        """Let windows show what they hold at a close."""
+        closes_ms = [
+            self._graphs[at].cursor.windows.bounds(window)[1] for at, window in due.closed.items()
+        ]
+        for graph in self._graphs:
+            graph.pass_by(max(closes_ms, default=due.closes_ms))
 
     def _answer(self, due: Due, due_at: float, longest_wait: float) -> Answer | Unanswered:
         closing = [self._graphs[at] for at in due.closed]
@@ -335,6 +344,8 @@ class SparqlEvaluation:
         return history.values(rows, now_ms)
 
     def _certificate(self, refresh: RefreshResult, now_ms: int) -> Certificate:
+        if refresh.certificate is not None:
+            return refresh.certificate
         reasons = [
             f"{count} of the keys to ask <{service}> for have no answer from it yet"
             for service, count in refresh.missing.items()

@@ -90,6 +90,11 @@ class Controller:
         """Number of rows to hold beyond k."""
         return self.kmax - self.k
 
+    def serve(self, k: int, spare: int) -> None:
+        """Serve another k: the view may hold ``spare`` more at least."""
+        self.k = k
+        self.kmax = max(self.kmax, k + spare)
+
     def target(self, available: int) -> float:
         """Return Z0 for ``available`` rows: the target number of updates between two refills."""
         cost = self._update_seconds / self._update_count if self._update_count else 0.0

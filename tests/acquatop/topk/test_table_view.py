@@ -31,9 +31,21 @@ class Numbers(dict[Any, float]):
             if not np.isnan(merit):
                 self[key] = merit
         view.changed(column(changes), np.array(list(changes.values())))
-        asked = self.asked
-        view._check()
-        self.asked = asked
+        self.refill(view)
+        view._check(column(self), np.array(list(self.values())))
+
+    def refill(self, view: TableView) -> None:
+        """Give a view what it wants."""
+        wanted = view.wanted
+        if wanted is not None:
+            keys, merits = self.best(wanted)
+            view.fill(keys, merits, wanted, is_whole=len(keys) == len(self), seconds=1.0)
+
+
+def viewed(numbers: Numbers, controller: Controller) -> TableView:
+    view = TableView(controller, Ticks())
+    numbers.refill(view)
+    return view
 
 
 class Ticks:
@@ -64,7 +76,7 @@ def test_the_best_are_the_table_s(
 ) -> None:
     named = (lambda key: f"k{key:02}") if text else (lambda key: key)
     numbers = Numbers({named(key): merit for key, merit in table.items()})
-    view = TableView(numbers, Controller(k, k + more), Ticks())
+    view = viewed(numbers, Controller(k, k + more))
     for some in changes:
         numbers.change({named(key): merit for key, merit in some.items()}, view)
         keys, best = numbers.best(k)
@@ -74,7 +86,7 @@ def test_the_best_are_the_table_s(
 
 def test_what_holds_the_whole_table_is_never_refilled() -> None:
     numbers = Numbers({key: float(key) for key in range(5)})
-    view = TableView(numbers, Controller(3, 10), Ticks())
+    view = viewed(numbers, Controller(3, 10))
     for key in range(4):
         numbers.change({key: NAN}, view)
     numbers.change({7: -9.0, 8: 1.0}, view)
@@ -83,7 +95,7 @@ def test_what_holds_the_whole_table_is_never_refilled() -> None:
 
 def test_a_row_of_the_last_place_s_merit_counts() -> None:
     numbers = Numbers(dict.fromkeys(range(10), 1.0))
-    view = TableView(numbers, Controller(2, 4), Ticks())
+    view = viewed(numbers, Controller(2, 4))
     assert len(view) == 4
     numbers.change({0: NAN, 1: NAN}, view)
     assert (view.top()[0].tolist(), view.refills) == ([2, 3], 1)
@@ -96,13 +108,14 @@ def test_refills_are_as_rare_as_the_walk_says() -> None:
     chance = np.random.default_rng(11)
     size, k, more = 200, 10, 6
     numbers = Numbers(enumerate(chance.random(size).tolist()))
-    view = TableView(numbers, Controller(k, k + more), lambda: 0.0)
+    view = viewed(numbers, Controller(k, k + more))
     updates, refills = 0, view.refills
     while view.refills < refills + 12:
         view.controller.kmax, updates = k + more, updates + 1
         key = int(chance.integers(size))
         numbers[key] = float(chance.random())
         view.changed(np.array([key]), np.array([numbers[key]]))
+        numbers.refill(view)
     # With i of the view lost, one of k + more - i goes with each update, or comes.
     p = (k + more / 2) / size
     assert updates / 12 == pytest.approx(expected_interval(more + 1, p, p), rel=0.6)

@@ -9,8 +9,8 @@ than k the table is asked for its best kmax, which is the only costly step.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,49 +21,37 @@ from acquatop.topk.order import ranking
 from acquatop.topk.refill.controller import Controller
 
 
-class Table(Protocol):
-    """Table under a view. It can be asked for its best rows, at a cost."""
-
-    def best(self, count: int) -> tuple[AnyArray, FloatArray]:
-        """Return the keys and merits of the best rows, in any order. Ties prefer smaller keys."""
-
-    def __len__(self) -> int:
-        """Return the number of rows with a merit."""
-
-
 class TableView:
     """The best k of a table, and up to kmax - k more, as a controller chooses.
 
+    It asks nobody: :attr:`wanted` says how many of the table's best rows it needs, and :meth:`fill`
+    takes them. Until then it holds the rows at or above the bar, so those that it has are right.
     With k' rows in the view, m changes take O((k' + m) log(k' + m)), whatever the size of the
-    table, and a refill costs what the table takes. If the view holds the whole table, every row
-    enters it and it is never refilled.
+    table. If the view holds the whole table, every row enters it and it needs no refill.
 
-    >>> class Numbers(dict):
-    ...     def best(self, count):
-    ...         keys = sorted(self, key=lambda key: (-self[key], key))[:count]
-    ...         return np.array(keys, dtype=np.int64), np.array([self[key] for key in keys])
-    >>> table = Numbers({1: 5.0, 2: 9.0, 3: 7.0, 4: 1.0})
-    >>> view = TableView(table, Controller(k=2, kmax=3))
-    >>> view.top()[0].tolist()
-    [2, 3]
-    >>> table[2] = 0.0
+    >>> view = TableView(Controller(k=2, kmax=3))
+    >>> view.wanted
+    3
+    >>> view.fill(np.array([2, 3, 1]), np.array([9.0, 7.0, 5.0]), 3, is_whole=False, seconds=0.1)
     >>> view.changed(np.array([2]), np.array([0.0]))
-    >>> view.top()[0].tolist(), view.refills
-    ([3, 1], 1)
+    >>> view.top()[0].tolist(), view.wanted
+    ([3, 1], None)
+    >>> view.changed(np.array([3]), np.array([np.nan]))
+    >>> view.top()[0].tolist(), view.wanted
+    ([1], 5)
     """
 
     def __init__(
-        self, table: Table, controller: Controller, clock: Callable[[], float] = time.perf_counter
+        self, controller: Controller, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self.controller = controller
         self.refills = 0
-        self._table = table
+        self.is_filled = False
         self._clock = clock
         self._keys: AnyArray = np.empty(0, object)
         self._merits = np.empty(0)
-        self._bar: tuple[float, Any] | None = None
+        self._bar: tuple[float, Any] | None = (np.inf, None)
         """Place of the last row that the view was cut at; None if it holds the whole table."""
-        self._refill(controller.kmax)
 
     def changed(self, keys: AnyArray, merits: FloatArray) -> None:
         """Note the present merits of rows, each key once: NaN for removed rows."""
@@ -78,30 +66,60 @@ class TableView:
         )
         self._cut(self.controller.kmax)
         self.controller.updated(len(keys), self._clock() - started)
-        if self._is_short():
-            self._refill(self.controller.needs_refill(len(self._table)))
-        else:
-            self._cut(self.controller.held(len(self), len(self._table)))
+        if not self.is_short:
+            self._cut(self.controller.held(len(self), self._available))
+
+    @property
+    def is_short(self) -> bool:
+        """True if rows of the table that the view does not hold may be among the best k."""
+        return self.lacks(self.controller.k)
+
+    @property
+    def wanted(self) -> int | None:
+        """Number of the table's best rows that the view needs now; None if it needs none."""
+        if not self.is_filled:
+            return self.controller.kmax
+        return self.controller.needs_refill(self._available) if self.is_short else None
+
+    def fill(
+        self, keys: AnyArray, merits: FloatArray, kmax: int, *, is_whole: bool, seconds: float
+    ) -> None:
+        """Take the table's best rows, as many as were :attr:`wanted`, or all that it has.
+
+        ``seconds`` is what they have cost.
+        """
+        self._set(keys, merits)
+        self._bar = None
+        if not is_whole:
+            self._cut_at(len(self))
+        self.refills += 1
+        self.is_filled = True
+        self.controller.refilled(max(kmax, self.controller.k), seconds)
+        self._cut(self.controller.kmax)
+
+    @property
+    def bound(self) -> float:
+        """Greatest merit that a row which the view does not hold can have."""
+        return -np.inf if self._bar is None else self._bar[0]
+
+    @property
+    def _available(self) -> int:
+        return len(self) if self._bar is None else self.controller.tuning.limit
 
     def top(self) -> tuple[AnyArray, FloatArray]:
         """Return the keys and merits of the best k, best first, or of all if there are fewer."""
-        return self._keys[: self.controller.k], self._merits[: self.controller.k]
+        return self.first(self.controller.k)
+
+    def first(self, count: int) -> tuple[AnyArray, FloatArray]:
+        """Return the keys and merits of the first ``count`` rows that are held, best first."""
+        return self._keys[:count], self._merits[:count]
+
+    def lacks(self, count: int) -> bool:
+        """Return True if rows that the view does not hold may be among the first ``count``."""
+        return self._bar is not None and len(self) < count
 
     def __len__(self) -> int:
         return len(self._keys)
-
-    def _is_short(self) -> bool:
-        return self._bar is not None and len(self) < self.controller.k
-
-    def _refill(self, kmax: int) -> None:
-        started = self._clock()
-        keys, merits = self._table.best(kmax)
-        self._bar = None
-        self._set(keys, merits)
-        if len(self) < len(self._table):
-            self._cut_at(len(self))
-        self.refills += 1
-        self.controller.refilled(kmax, self._clock() - started)
 
     def _cut(self, kmax: int) -> None:
         if len(self) > kmax:
@@ -109,7 +127,8 @@ class TableView:
 
     def _cut_at(self, size: int) -> None:
         self._keys, self._merits = self._keys[:size], self._merits[:size]
-        self._bar = float(self._merits[-1]), self._keys[-1]
+        # Without a row nothing is known to be above any bar.
+        self._bar = (float(self._merits[-1]), self._keys[-1]) if size else (np.inf, None)
 
     def _set(self, keys: AnyArray, merits: FloatArray) -> None:
         order: IntArray = ranking(merits, np.zeros(len(keys), np.int64), keys)
@@ -120,18 +139,37 @@ class TableView:
             return ~np.isnan(merits)
         merit, last = self._bar
         above = merits > merit
+        if last is None:
+            return above
         # Ties count: a row of the same merit stands above by its key.
         tied = (merits == merit).nonzero()[0]
         above[tied] = keys[tied] <= last
         return above
 
-    def _check(self) -> None:
-        """Assert that the view is exactly the table's rows at or above the bar."""
+    def state(self) -> Mapping[str, Any]:
+        """Return the complete state as plain values, with the keys as they are."""
+        return {
+            "controller": self.controller.state(),
+            "keys": self._keys.tolist(),
+            "merits": self._merits.tolist(),
+            "bar": self._bar,
+            "filled": self.is_filled,
+            "refills": self.refills,
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self.controller.resume(state["controller"])
+        self._keys = np.array(state["keys"], dtype=object)
+        self._merits = np.array(state["merits"], dtype=np.float64)
+        self._bar = None if state["bar"] is None else (float(state["bar"][0]), state["bar"][1])
+        self.is_filled, self.refills = state["filled"], state["refills"]
+
+    def _check(self, keys: AnyArray, merits: FloatArray) -> None:
+        """Assert that the view is exactly the rows of a table at or above the bar."""
         self.controller._check()
-        keys, merits = self._table.best(len(self._table))
         inside = self._at_or_above_bar(keys, merits)
         assert set(keys[inside].tolist()) == set(self._keys.tolist())
-        assert len(self) >= min(self.controller.k, len(self._table))
         assert ranking(self._merits, np.zeros(len(self), np.int64), self._keys).tolist() == list(
             range(len(self))
         )
