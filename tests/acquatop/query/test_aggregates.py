@@ -71,7 +71,7 @@ def few_considered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @THOROUGH
 @pytest.mark.usefixtures("few_considered")
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=45, deadline=None)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)
@@ -102,7 +102,7 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
 
 
 @THOROUGH
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(shapes)
 def test_enough_budget_is_always_exact(shape: Shape) -> None:
     replay = Replay(replace(shape, items=1000, n=1000, policy=None, late=0))
@@ -112,7 +112,7 @@ def test_enough_budget_is_always_exact(shape: Shape) -> None:
 
 
 @THOROUGH
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(shapes)
 def test_both_evaluations_give_the_same(shape: Shape) -> None:
     shape = replace(shape, items=1000, n=1000, policy=None, start=0)

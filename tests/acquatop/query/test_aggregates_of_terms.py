@@ -197,7 +197,7 @@ def _said(row: Mapping[str, Any], names: Sequence[str]) -> tuple[object, ...]:
 
 
 @THOROUGH
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(st.data(), ARRIVALS)
 def test_aggregates_of_terms(data: st.DataObject, arrivals: str | None) -> None:
     world = World(data.draw(posts(arrivals)), PEOPLE, arrivals=arrivals)
@@ -210,7 +210,7 @@ def test_aggregates_of_terms(data: st.DataObject, arrivals: str | None) -> None:
 
 
 @THOROUGH
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(
     st.data(),
     ARRIVALS,
@@ -245,7 +245,7 @@ worlds = st.builds(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(worlds, st.sampled_from(SURE), st.integers(0, 2**32), st.booleans())
 def test_least_terms_after_a_restart(
     world: record_patterns.World, aggregate: str, seed: int, restarts: bool
@@ -256,7 +256,7 @@ def test_least_terms_after_a_restart(
     record_patterns.assert_right(world, bound, seed, restarts=restarts)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(worlds, st.sampled_from(ANY), st.integers(0, 2**32), st.integers(0, 2**32))
 def test_what_is_concatenated_depends_on_no_cut_into_batches(
     world: record_patterns.World, aggregate: str, one: int, other: int

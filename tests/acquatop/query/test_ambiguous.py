@@ -56,7 +56,7 @@ def replayed(shape: Shape) -> Replay:
 
 
 @THOROUGH
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(shapes)
 def test_an_answer_that_chose_is_never_exact_and_one_that_is_exact_is_right_for_any_choice(
     shape: Shape,

@@ -22,7 +22,7 @@ from tests.support.worlds import (
 
 
 @THOROUGH
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)

@@ -211,7 +211,7 @@ def shown(answer: Answer) -> list[tuple[str, int]]:
 
 
 @THOROUGH
-@settings(max_examples=50)
+@settings(max_examples=35)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)
