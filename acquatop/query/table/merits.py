@@ -1,4 +1,4 @@
-"""Merits of a table's solutions, as a SPARQL engine computes them."""
+"""Merits of a table's solutions: on columns, or as a SPARQL engine computes them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.functions import called_functions
 from acquatop.query.sparql.terms import text_of
+from acquatop.query.table.fast_merits import fast_merits
 from acquatop.topk.contract import FloatArray
 from replica.store import Solution
 from replica.terms import is_term, number_of
@@ -28,6 +29,7 @@ class Merits:
 
     def __init__(self, ranking: TableRanking, functions: FunctionRegistry) -> None:
         self._ranking = ranking
+        self._fast = fast_merits(ranking, functions)
         self._sign = 1.0 if ranking.descending else -1.0
         taken = {each.name for each in ast.walk(ranking.ranked) if isinstance(each, ast.Variable)}
         self._row = next(name for at in range(len(taken) + 1) if (name := f"row{at}") not in taken)
@@ -40,12 +42,17 @@ class Merits:
 
     def __call__(self, solutions: Sequence[Solution]) -> FloatArray:
         """Return the merit of each solution."""
+        if not solutions:
+            return np.empty(0)
+        ranks = None if self._fast is None else self._fast(solutions)
+        return self._by_engine(solutions) if ranks is None else self._sign * ranks
+
+    def _by_engine(self, solutions: Sequence[Solution]) -> FloatArray:
         merits = np.full(len(solutions), np.nan)
-        if solutions:
-            given = {self._ranking.pattern: self._given(solutions)}
-            for row in self._evaluator.evaluate(given, 0).rows:
-                rank = number_of(text_of(row[self._ranking.rank]))
-                merits[int(row[self._row].value)] = self._sign * rank
+        given = {self._ranking.pattern: self._given(solutions)}
+        for row in self._evaluator.evaluate(given, 0).rows:
+            rank = number_of(text_of(row[self._ranking.rank]))
+            merits[int(row[self._row].value)] = self._sign * rank
         return merits
 
     def score(self, merit: float) -> float:

@@ -386,6 +386,40 @@ def test_what_cannot_be_asked_is_ranked_here(
         ]
 
 
+terms = st.sampled_from(
+    [
+        *(f'"{each}"^^<http://www.w3.org/2001/XMLSchema#integer>' for each in (0, 3, -7, 2**60)),
+        *(f'"{each}"^^<http://www.w3.org/2001/XMLSchema#decimal>' for each in ("3.0", "0.1")),
+        *(
+            f'"{each}"^^<http://www.w3.org/2001/XMLSchema#double>'
+            for each in ("3.0E0", "NaN", "INF")
+        ),
+        '"3"',
+        "<http://e/3>",
+        '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>',
+    ]
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(st.tuples(terms, terms), min_size=1, max_size=12),
+    condition=st.sampled_from(["?p != 3", "?p < 3 || ?c >= 0.1", "3 = ?p && ?c > -8", "?p <= 3.0"]),
+    score=st.sampled_from(["2 * ?p - ?c", "?p", "-?c + 1.5"]),
+)
+def test_merits_on_columns_are_the_engine_s(
+    rows: list[tuple[str, str]], condition: str, score: str
+) -> None:
+    text = QUERY.replace("?p != 3", condition).replace("2 * ?p - ?c", score)
+    bound = bound_for(text)
+    merits = Merits(bound.ranking, bound.plan.functions)
+    assert merits._fast is not None
+    solutions = [
+        {"s": f"<http://e/s{at}>", "p": price, "c": cost} for at, (price, cost) in enumerate(rows)
+    ]
+    np.testing.assert_allclose(merits(solutions), merits._by_engine(solutions), rtol=1e-12)
+
+
 def test_merits_are_the_engine_s() -> None:
     bound = bound_for(QUERY.replace("DESC", "ASC"))
     merits = Merits(bound.ranking, bound.plan.functions)
