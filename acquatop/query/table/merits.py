@@ -45,9 +45,10 @@ class Merits:
         if not solutions:
             return np.empty(0)
         ranks = None if self._fast is None else self._fast(solutions)
-        return self._by_engine(solutions) if ranks is None else self._sign * ranks
+        return self.by_engine(solutions) if ranks is None else self._sign * ranks
 
-    def _by_engine(self, solutions: Sequence[Solution]) -> FloatArray:
+    def by_engine(self, solutions: Sequence[Solution]) -> FloatArray:
+        """Return the merit of each solution, as an engine computes it."""
         merits = np.full(len(solutions), np.nan)
         given = {self._ranking.pattern: self._given(solutions)}
         for row in self._evaluator.evaluate(given, 0).rows:

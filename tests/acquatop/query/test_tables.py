@@ -17,6 +17,7 @@ from acquatop.answer.answer import Status
 from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import bind_query
 from acquatop.plan.bound import BoundTable
+from acquatop.query.table.fast_merits import fast_merits
 from acquatop.query.table.merits import Merits
 from acquatop.query.table.shared_table import SharedTable
 from acquatop.query.table.source import HeldTable
@@ -413,11 +414,11 @@ def test_merits_on_columns_are_the_engine_s(
     text = QUERY.replace("?p != 3", condition).replace("2 * ?p - ?c", score)
     bound = bound_for(text)
     merits = Merits(bound.ranking, bound.plan.functions)
-    assert merits._fast is not None
+    assert fast_merits(bound.ranking, bound.plan.functions) is not None
     solutions = [
         {"s": f"<http://e/s{at}>", "p": price, "c": cost} for at, (price, cost) in enumerate(rows)
     ]
-    np.testing.assert_allclose(merits(solutions), merits._by_engine(solutions), rtol=1e-12)
+    np.testing.assert_allclose(merits(solutions), merits.by_engine(solutions), rtol=1e-12)
 
 
 def test_merits_are_the_engine_s() -> None:
