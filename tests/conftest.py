@@ -18,11 +18,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 from examples.oxigraph import OxigraphServer
 from tests.support import quick_java
+from tests.support.fuseki import FusekiServer
 from tests.support.hdfs.running import hdfs_server
 from tests.support.heavy import is_heavy
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.markers import ProgramGuard, mark_by_fixtures
-from tests.support.maven import HDFS, KAFKA, MavenPackages
+from tests.support.maven import FUSEKI, HDFS, KAFKA, MavenPackages
 from tests.support.s3.running import AZURITE, MISSING, azure_server, pointing_to, s3_server
 
 collect_ignore = [
@@ -155,6 +156,13 @@ def _kafka() -> Iterator[KafkaBroker]:
     _need(KAFKA)
     with KafkaBroker() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def _fuseki() -> Iterator[FusekiServer]:
+    _need(FUSEKI)
+    with FusekiServer() as server:
+        yield server
 
 
 def _need(packages: MavenPackages) -> None:

@@ -186,6 +186,8 @@ def of_remotes() -> dict[str, Row]:
     return {
         "method": ("`post`", source.method, "post"),
         "auth": ("none", source.address.auth, None),
+        "headers": ("none", dict(source.address.headers), {}),
+        "user_agent": ("none", source.address.user_agent, ""),
         "max_reply_bytes": ("16 MiB", source.address.longest_reply, 16 << 20),
         "items": ("the reply is the record, or their list", rest.items, ""),
         "time": ("always valid", table.time, None),

@@ -21,13 +21,22 @@ from replica.remotes.values import term_maker
 from replica.terms import is_language
 
 METHODS = ("post", "get")
-AUTH = ("basic", "bearer")
+OAUTH = "oauth2"
+AUTH = {
+    "basic": ("user", "password"),
+    "bearer": ("token",),
+    OAUTH: ("client_id", "client_secret"),
+}
+"""Types of authentication, and the secrets of each."""
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile(r"[ -~]*")
+_OWN_HEADERS = ("accept-encoding", "content-length", "host", "transfer-encoding", "user-agent")
 _LONGEST_REPLY = 16 * 2**20
 
 
 @dataclass(frozen=True)
 class Address:
-    """HTTP address, the credentials for it, and the maximum size of a reply.
+    """HTTP address, the credentials and headers for it, and the maximum size of a reply.
 
     ``shown`` is the address for messages: if the catalog takes parts of it from the environment,
     the address as written there, and the host. ``secrets`` are those values, unless they are
@@ -39,6 +48,8 @@ class Address:
     auth: Auth | None = None
     longest_reply: int = _LONGEST_REPLY
     secrets: tuple[Secret, ...] = ()
+    headers: Mapping[str, Secret] = field(default_factory=dict)
+    user_agent: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,7 +166,9 @@ def read_feed(section: Section, prefixes: Mapping[str, str]) -> FeedSource | Non
     if "feed" not in section:
         return None
     feed = section.section("feed")
-    feed.allow("kind", "path", "endpoint", "auth", "url", "topic", "options")
+    feed.allow(
+        "kind", "path", "endpoint", "auth", "headers", "user_agent", "url", "topic", "options"
+    )
     kind = feed.choice("kind", tuple(FEEDS))
     return FeedSource(
         kind=kind,
@@ -294,9 +307,10 @@ class _Kind:
     keys: tuple[str, ...] = field(default=())
 
 
+_HTTP = ("endpoint", "auth", "headers", "user_agent", "max_reply_bytes")
 _KINDS = {
-    "sparql": _Kind(_sparql, ("endpoint", "auth", "max_reply_bytes", "method", "load")),
-    "rest": _Kind(_rest, ("endpoint", "auth", "max_reply_bytes", "items")),
+    "sparql": _Kind(_sparql, (*_HTTP, "method", "load")),
+    "rest": _Kind(_rest, (*_HTTP, "items")),
     "table": _Kind(_table, ("path", "time", "load")),
     "sql": _Kind(_sql, ("driver", "connection", "arguments", "query", "table", "ids", "load")),
     "python": _Kind(_python, ("function",)),
@@ -323,7 +337,15 @@ def _address(section: Section) -> Address:
         for value in values
         if value and "://" not in value and value not in _host(url)
     )
-    return Address(url, _shown(url, section.written("endpoint")), _auth(section), longest, secrets)
+    return Address(
+        url,
+        _shown(url, section.written("endpoint")),
+        _auth(section),
+        longest,
+        secrets,
+        _headers(section),
+        _user_agent(section),
+    )
 
 
 def _shown(url: str, written: str) -> str:
@@ -336,14 +358,12 @@ def _host(url: str) -> str:
     return re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
 
 
-def _check_address(url: str, section: Section) -> None:
+def _check_address(url: str, section: Section, key: str = "endpoint") -> None:
     if not re.fullmatch(r"https?://[!-~]+", url) or not _has_host(url):
-        section.problem(
-            f'"{section.written("endpoint")}" is not an http or https address', "endpoint"
-        )
+        section.problem(f'"{section.written(key)}" is not an http or https address', key)
     elif "@" in _host(url):
         hint = "put them into the table auth"
-        section.problem("an address must not hold a name and a password", "endpoint", hint)
+        section.problem("an address must not hold a name and a password", key, hint)
 
 
 def _has_host(url: str) -> bool:
@@ -358,17 +378,55 @@ def _auth(section: Section) -> Auth | None:
     if "auth" not in section:
         return None
     auth = section.section("auth")
-    kind = auth.choice("type", AUTH)
-    names = ("user", "password") if kind == "basic" else ("token",)
-    auth.allow("type", *names)
+    kind = auth.choice("type", tuple(AUTH))
+    if kind not in AUTH:
+        return None
+    names = AUTH[kind]
+    auth.allow("type", *names, *(("token_endpoint", "scope") if kind == OAUTH else ()))
     secrets = [auth.secret(name) for name in names]
+    endpoint = _token_endpoint(auth) if kind == OAUTH else ""
+    scope = auth.text("scope", default="") if kind == OAUTH else ""
     if not all(secret.reveal() for secret in secrets):
         return None  # missing secrets have been noted
     try:
+        if kind == OAUTH:
+            from replica.http.oauth import ClientCredentials
+
+            return ClientCredentials(endpoint, *secrets, scope=scope)
         return BasicAuth(*secrets) if kind == "basic" else BearerAuth(*secrets)
     except ValueError as error:
         auth.problem(str(error))
         return None
+
+
+def _token_endpoint(section: Section) -> str:
+    url = section.text("token_endpoint")
+    if url:
+        _check_address(url, section, "token_endpoint")
+    return url
+
+
+def _headers(section: Section) -> Mapping[str, Secret]:
+    """Return headers for all requests; their values may come from the environment."""
+    headers = section.section("headers")
+    found = {}
+    for name in headers:
+        value = headers.text(name)
+        if not _HEADER.fullmatch(name) or name.lower() in _OWN_HEADERS:
+            headers.problem(f'"{name}" is no header that can be set', name)
+        elif not _HEADER_VALUE.fullmatch(value):
+            headers.problem("a header has printable ASCII characters only", name)
+        else:
+            found[name] = Secret(value)
+    return found
+
+
+def _user_agent(section: Section) -> str:
+    text = section.text("user_agent", default="")
+    if not _HEADER_VALUE.fullmatch(text):
+        section.problem("a header has printable ASCII characters only", "user_agent")
+        return ""
+    return text
 
 
 # Records ------------------------------------------------------------------------------------------

@@ -434,6 +434,8 @@ def open_feed(source: FeedSource, reader: RecordReader, now: Clock, random: Rand
         name=f"the feed {address.shown}",
         connections=1,
         auth=address.auth,
+        headers=address.headers,
+        user_agent=address.user_agent,
         longest_reply=2**62,
         secrets=address.secrets,
     )
@@ -468,6 +470,8 @@ def _client(service: Service, access: Access) -> HttpClient | None:
         secrets=address.secrets,
         connections=service.concurrency,
         auth=address.auth,
+        headers=address.headers,
+        user_agent=address.user_agent,
         longest_reply=address.longest_reply,
         used_up=access.used_up,
     )

@@ -7,7 +7,7 @@ import hmac
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Never, Self
+from typing import Any, Never, Protocol, Self
 
 _TOKEN = re.compile(r"[!-~]+")
 
@@ -73,9 +73,12 @@ class BasicAuth:
         if ":" in self.user.reveal():
             raise ValueError("the user of a basic authentication has a colon in it")
 
-    def header(self) -> str:
+    def header(self, deadline: float) -> str:
         """Return the value of the header ``Authorization``."""
         return f"Basic {self._encoded()}"
+
+    def refused(self) -> None:
+        """Do nothing: there is no other."""
 
     def secrets(self) -> tuple[str, ...]:
         """Return the texts that no message may contain."""
@@ -97,16 +100,32 @@ class BearerAuth:
         if not _TOKEN.fullmatch(self.token.reveal()):
             raise ValueError("the token is empty or has characters that no header can carry")
 
-    def header(self) -> str:
+    def header(self, deadline: float) -> str:
         """Return the value of the header ``Authorization``."""
         return f"Bearer {self.token.reveal()}"
+
+    def refused(self) -> None:
+        """Do nothing: there is no other."""
 
     def secrets(self) -> tuple[str, ...]:
         """Return the texts that no message may contain."""
         return (self.token.reveal(),)
 
 
-Auth = BasicAuth | BearerAuth
+class Auth(Protocol):
+    """Authentication of requests."""
+
+    def header(self, deadline: float) -> str:
+        """Return the value of the header ``Authorization``, at the latest at a steady time.
+
+        Raises :class:`~replica.remotes.RemoteError` if there is none.
+        """
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return the texts that no message may contain."""
+
+    def refused(self) -> None:
+        """Note that a server does not accept the header."""
 
 
 def _bytes(text: str) -> bytes:

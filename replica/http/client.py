@@ -23,7 +23,8 @@ from replica.remotes import RemoteError
 
 _LONGEST_ERROR = 4096
 """Most bytes read of an error reply's body."""
-_ASKED_TO_WAIT = (429, 503)
+_AGENT = "AcquaTop"
+_UNAUTHORIZED = 401
 _TOO_LARGE = (413, 414, 431)
 _ADDRESS = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
@@ -43,7 +44,8 @@ class HttpClient:
 
     ``name`` names the remote in messages. Up to ``connections`` are kept open for reuse. A request
     is sent once, over a connection that appears to be open; with ``auth`` it is authenticated.
-    Neither that nor the ``secrets``, which are parts of addresses, appear in messages. Replies of
+    ``headers`` are sent with every request; ``user_agent`` says who sends them. Neither the former
+    nor the ``secrets``, which are parts of addresses, appear in messages. Replies of
     more than ``longest_reply`` bytes are refused. Certificates are verified, against the file
     ``authorities`` if given. ``now`` is the wall clock, for dates in replies. ``used_up`` is called
     with the number of seconds if a reply says that no requests are left for that time.
@@ -56,6 +58,8 @@ class HttpClient:
         connections: int = 4,
         auth: Auth | None = None,
         secrets: Sequence[Secret] = (),
+        headers: Mapping[str, Secret] | None = None,
+        user_agent: str = "",
         longest_reply: int = 16 << 20,
         authorities: Path | None = None,
         now: Callable[[], float] = time.time,
@@ -63,9 +67,10 @@ class HttpClient:
     ) -> None:
         self._name, self._auth, self._longest, self._now = name, auth, longest_reply, now
         self._used_up = used_up
-        self._redacted = Redactor(
-            [*(auth.secrets() if auth else ()), *(secret.reveal() for secret in secrets)]
-        )
+        self._headers = dict(headers or {})
+        self._agent = f"{user_agent} {_AGENT}" if user_agent else _AGENT
+        self._secrets = tuple(secret.reveal() for secret in (*secrets, *self._headers.values()))
+        self._redactor: tuple[tuple[str, ...], Redactor] = ((), Redactor(()))
         self._transport = Transport(connections, authorities)
 
     @contextmanager
@@ -78,7 +83,7 @@ class HttpClient:
         """
         raw = self._open(request, time.monotonic() + timeout)
         try:
-            wait = until_reset(raw.headers, self._now())
+            wait = self._wait_said(raw)
             if wait and self._used_up:
                 self._used_up(wait)
             self._check(request, raw)
@@ -90,16 +95,27 @@ class HttpClient:
         """Close idle connections; those in use end with their requests."""
         self._transport.close()
 
+    @property
+    def _redacted(self) -> Redactor:
+        """The filter for messages; secrets of an authentication may change."""
+        secrets = (*(self._auth.secrets() if self._auth else ()), *self._secrets)
+        known, redactor = self._redactor
+        if known != secrets:
+            redactor = Redactor(secrets)
+            self._redactor = secrets, redactor
+        return redactor
+
     def _open(self, request: Request, deadline: float) -> BaseHTTPResponse:
         self._check_address(request.url)
-        headers = {"User-Agent": "AcquaTop", **request.headers, "Accept-Encoding": "identity"}
+        headers = {"User-Agent": self._agent, **request.headers, "Accept-Encoding": "identity"}
         try:
             prepared = requests.Request(
                 request.method, request.url, headers=headers, data=request.body
             ).prepare()
+            # Not in local variables, which a printed traceback might show.
+            prepared.headers.update({name: text.reveal() for name, text in self._headers.items()})
             if self._auth:
-                # Not in a local variable, which a printed traceback might show.
-                prepared.headers["Authorization"] = self._auth.header()
+                prepared.headers["Authorization"] = self._auth.header(deadline)
             return self._transport.open(prepared, deadline)
         except FAILURES as error:
             failure = self._failed(error)
@@ -141,9 +157,12 @@ class HttpClient:
             return RemoteError(
                 f"{self._name} redirects to {target}; if that is right, write it in the catalog"
             )
+        if raw.status == _UNAUTHORIZED and self._auth:
+            self._auth.refused()
         reason = self._redacted.line(raw.reason or "")
         remark = self._remark(raw)
-        wait = self._asked_to_wait(raw) if raw.status in _ASKED_TO_WAIT else None
+        # Not only with 429 and 503: there are servers that refuse so with 403 and 405.
+        wait = self._asked_to_wait(raw)
         status = f"HTTP {raw.status} {reason}".rstrip()
         return RemoteError(
             self._said(f"{status}: {remark}" if remark else status),
@@ -151,6 +170,11 @@ class HttpClient:
             too_large=raw.status in _TOO_LARGE,
             status=raw.status,
         )
+
+    def _wait_said(self, raw: BaseHTTPResponse) -> float | None:
+        """Return the wait that a reply says is in order; a refusal's own is with its error."""
+        is_good = 200 <= raw.status < 300
+        return self._asked_to_wait(raw) if is_good else until_reset(raw.headers, self._now())
 
     def _asked_to_wait(self, raw: BaseHTTPResponse) -> float | None:
         wait = retry_after(raw.headers.get("Retry-After"), self._now())

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import base64
 import http.cookies
 import queue
+import re
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
+from replica.http.auth import Secret
 from replica.http.client import HttpClient, Request
+from replica.http.oauth import ClientCredentials
 from replica.http.retry import LONGEST_RETRY
 from replica.remotes import RemoteError
 from tests.support.certificate import CERTIFICATE
 from tests.support.http_server import ENOUGH, LONG, Served, always, serving
+from tests.support.json_server import Answer, Asked
+from tests.support.json_server import serving as json_serving
 
 SHORT = 0.25
 """Seconds after which to give up what would never end."""
@@ -352,7 +359,15 @@ def test_compressed_replies_are_refused(client: HttpClient) -> None:
             False,
             0.0,
         ),
-        (b"500 No\r\nRetry-After: 12", "HTTP 500 No", False, None),
+        (b"500 No\r\nRetry-After: 12", "HTTP 500 No", False, 12.0),
+        (b"405 No\r\nRetry-After: 7", "HTTP 405 No", False, 7.0),
+        (
+            b"403 No\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 1767225690",
+            "HTTP 403 No",
+            False,
+            90.0,
+        ),
+        (b'429 No\r\nRateLimit: "a";r=0;t=30', "HTTP 429 No", False, 30.0),
     ],
 )
 def test_refusals_say_what_would_help(
@@ -368,17 +383,18 @@ def test_refusals_say_what_would_help(
 def test_who_wants_to_know_is_told_when_no_request_is_left() -> None:
     told: list[float] = []
     client = HttpClient(name="the server", now=lambda: 1767225600.0, used_up=told.append)
-    for left in (b"1", b"0"):
-        head = (
-            b"HTTP/1.1 200 OK\r\nx-rate-limit-remaining: "
-            + left
-            + b"\r\nx-rate-limit-reset: 1767226500\r\n"
-        )
+    for said in (
+        "x-rate-limit-remaining: 1\r\nx-rate-limit-reset: 1767226500",
+        "x-rate-limit-remaining: 0\r\nx-rate-limit-reset: 1767226500",
+        "RateLimit: limit=10, remaining=0, reset=50",
+        "Retry-After: 5",
+    ):
+        head = f"HTTP/1.1 200 OK\r\n{said}\r\n".encode()
         with serving(always(head + b"Content-Length: 2\r\n\r\n{}")) as served:
             request = Request("GET", served.url)
             with client.send(request, 30.0) as reply:
                 assert reply.read() == b"{}"
-    assert told == [900.0]
+    assert told == [900.0, 50.0, 5.0]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 300])
@@ -524,3 +540,86 @@ def test_a_server_without_tls_is_named(client: HttpClient) -> None:
     ) as served:
         message = str(failure(client, served.url.replace("http:", "https:")))
     assert message.startswith("the server failed: TLS failed: ")
+
+
+# Headers and tokens
+
+
+def test_headers_and_a_contact_are_sent_and_never_shown() -> None:
+    client = HttpClient(
+        name="the server",
+        headers={"X-Api-Key": Secret("xyzzy-plugh")},
+        user_agent="mine/1.0 (mailto:ann@example.org)",
+    )
+    reply = b"HTTP/1.1 403 xyzzy-plugh is no key\r\nContent-Length: 0\r\n\r\n"
+    with serving(always(reply)) as served:
+        error = failure(client, served.url)
+        (asked,) = served.requests
+    assert b"X-Api-Key: xyzzy-plugh\r\n" in asked
+    assert b"User-Agent: mine/1.0 (mailto:ann@example.org) AcquaTop\r\n" in asked
+    assert str(error) == "the server failed: HTTP 403 *** is no key"
+
+
+class TokenServer:
+    """Server of tokens, each with a number, which are good for a minute."""
+
+    def __init__(self) -> None:
+        self.forms: list[Mapping[str, list[str]]] = []
+        self.users: list[str] = []
+
+    def __call__(self, asked: Asked) -> Answer:
+        self.users.append(base64.b64decode(asked.headers["Authorization"][6:]).decode())
+        self.forms.append(parse_qs(asked.body.decode()))
+        return Answer.json({"access_token": f"token-{len(self.forms)}", "expires_in": 60})
+
+
+def test_tokens_are_asked_for_when_there_is_none_when_one_expires_and_when_one_is_refused() -> None:
+    tokens, now = TokenServer(), [100.0]
+    replies = iter(["200 OK", "200 OK", "200 OK", "401 token-2 is over", "200 OK"])
+
+    def handle(served: Served, connection: Any) -> None:
+        while served.read(connection):
+            head = f"HTTP/1.1 {next(replies)}\r\nContent-Length: 0\r\n\r\n"
+            connection.sendall(head.encode())
+
+    with json_serving(tokens) as server, serving(handle) as served:
+        id_, secret = Secret("ann:1"), Secret("xyzzy plugh")
+        auth = ClientCredentials(
+            f"{server.url}/token", id_, secret, scope="read", clock=lambda: now[0]
+        )
+        client = HttpClient(name="the server", auth=auth)
+        for seconds in (0, 50, 10):
+            now[0] += seconds
+            got(client, served.url)
+        assert str(failure(client, served.url)) == "the server failed: HTTP 401 *** is over"
+        got(client, served.url)
+        asked = [re.findall(rb"Bearer (\S+)", each)[0].decode() for each in served.requests]
+    assert asked == ["token-1", "token-1", "token-2", "token-2", "token-3"]
+    assert tokens.forms == 3 * [{"grant_type": ["client_credentials"], "scope": ["read"]}]
+    assert tokens.users == 3 * ["ann%3A1:xyzzy+plugh"]
+
+
+def test_threads_share_a_token_and_a_server_that_gives_none_is_named() -> None:
+    tokens = TokenServer()
+
+    def handle(served: Served, connection: Any) -> None:
+        while served.read(connection):
+            connection.sendall(ENOUGH)
+
+    with json_serving(tokens) as server, serving(handle) as served:
+        auth = ClientCredentials(f"{server.url}/token", Secret("ann"), Secret("xyzzy"))
+        client = HttpClient(name="the server", auth=auth)
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(lambda _: got(client, served.url), range(8))) == {b"ok"}
+    assert len(tokens.forms) == 1
+    for reply, message in (
+        (Answer.json({"error": "xyzzy"}, 400), r"HTTP 400 Bad Request: {\"error\": \"\*\*\*\"}"),
+        (Answer.json({"token": 1}), "gave no token"),
+        (Answer.json([]), "gave no token"),
+    ):
+        with json_serving(lambda asked, reply=reply: reply) as server:
+            auth = ClientCredentials(server.url, Secret("ann"), Secret("xyzzy"))
+            client = HttpClient(name="the server", auth=auth)
+            with pytest.raises(RemoteError, match=message) as caught:
+                got(client, served.url)
+            assert "xyzzy" not in str(caught.value)

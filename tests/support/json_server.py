@@ -27,6 +27,7 @@ class Answer:
 class Asked:
     path: str
     headers: Mapping[str, str]
+    body: bytes = b""
 
 
 @dataclass
@@ -44,7 +45,8 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[JsonServer]:
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
-            question = Asked(self.path, dict(self.headers))
+            length = int(self.headers.get("Content-Length", 0))
+            question = Asked(self.path, dict(self.headers), self.rfile.read(length))
             asked.append(question)
             reply = answer(question)
             self.send_response(reply.status)
@@ -65,6 +67,9 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[JsonServer]:
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
                 self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
+
+        def do_POST(self) -> None:
+            self.do_GET()
 
         def log_message(self, *_: object) -> None:
             pass

@@ -14,7 +14,7 @@ THOROUGH = pytest.mark.slow
 
 MARKER_OF_FIXTURE = {
     "spark": "spark",
-    **dict.fromkeys(("_server", "_s3", "_az", "_hdfs", "_kafka"), "server"),
+    **dict.fromkeys(("_server", "_s3", "_az", "_hdfs", "_kafka", "_fuseki"), "server"),
 }
 MARKER_OF_PROGRAM = {"spark-submit": "spark", "oxigraph": "server"}
 

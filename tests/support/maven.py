@@ -83,9 +83,10 @@ class MavenPackages:
 
 HDFS = MavenPackages("hdfs", ("hadoop-client-api-3.5.0.jar",))
 KAFKA = MavenPackages("kafka")
+FUSEKI = MavenPackages("fuseki")
 
 
 if __name__ == "__main__":
     with ThreadPoolExecutor() as pool:
-        for done in [pool.submit(each.fetch) for each in (HDFS, KAFKA)]:
+        for done in [pool.submit(each.fetch) for each in (HDFS, KAFKA, FUSEKI)]:
             done.result()

@@ -260,3 +260,28 @@ def test_records_may_be_solutions_of_a_pattern() -> None:
 def test_what_is_wrong_in_a_pattern_is_said(written: str, instead: str, said: str) -> None:
     with pytest.raises(CatalogError, match=re.escape(said)):
         load(REST, REFRESH, MAPPING, PATTERN.replace(written, instead))
+
+
+def test_headers_a_contact_and_tokens_are_those_of_the_environment() -> None:
+    more = 'headers = { X-Api-Key = "${KEY}" }\nuser_agent = "mine (mailto:a@b.c)"\n'
+    oauth = (
+        'auth = { type = "oauth2", token_endpoint = "http://127.0.0.1:9/t", '
+        'client_id = "${ID}", client_secret = "${KEY}" }\n'
+    )
+    variables = {"KEY": "xyzzy", "ID": "ann"}
+    source = load(SPARQL + more + oauth, REFRESH, **variables).source
+    assert isinstance(source, SparqlSource)
+    assert source.address.headers["X-Api-Key"].reveal() == "xyzzy"
+    assert source.address.user_agent == "mine (mailto:a@b.c)"
+    assert source.address.auth is not None
+    assert "xyzzy" in source.address.auth.secrets()
+    assert "xyzzy" not in repr(source)
+    for wrong, said in (
+        ('headers = { Host = "x" }\n', "no header that can be set"),
+        ('headers = { X-A = "a\\nB: c" }\n', "printable ASCII"),
+        ('user_agent = "é"\n', "printable ASCII"),
+        (oauth.replace("http://127.0.0.1:9/t", "ftp://x"), "is not an http or https address"),
+        (oauth.replace('"${ID}"', '"ann"'), "must not stand in the catalog itself"),
+        (oauth.replace('"oauth2"', '"oauth"'), 'did you mean "oauth2"?'),
+    ):
+        assert said in problems(SPARQL + wrong, REFRESH, **variables)
