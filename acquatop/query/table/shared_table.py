@@ -45,9 +45,9 @@ class Look:
 class SharedTable:
     """View of a table, changed by what a feed says, and refilled by its source.
 
-    The view holds the best k' rows for the largest k of its members. Without a ``feed`` there is no
-    view to keep: the best are asked for at each look. Thread-safe: queries of several paces share
-    it.
+    The view holds the best k' rows for the largest k of its members. Without a ``feed``, and while
+    it is interrupted, the best are asked for at each look. Thread-safe: queries of several
+    paces share it.
     """
 
     def __init__(
@@ -115,17 +115,14 @@ class SharedTable:
             self._looked_ms = at_ms
             started = self._clock()
             until = started + longest_wait
-            self._filled_in_look = False
+            self._receive(0.0)
             self.source.begin(at_ms)
-            self._receive(0.0, is_late=True)
             self._take_changes()
-            wanted = self._wanted()
-            gaps = self._gaps()
-            if wanted is not None and self.source.ask(wanted + 1):
-                self._since, self._gaps_at_request = {}, gaps
-            if self.source.is_asked:
-                self._receive(until - self._clock())
-                self._take_changes()
+            is_asked_now = self._ask()
+            is_filled = self.source.is_asked and self._receive(until - self._clock())
+            # An earlier request may have been answered before what has changed since.
+            self._filled_in_look = is_asked_now and is_filled
+            self._take_changes()
             feed = self._feed.failure if self._feed is not None else None
             spent = replace(self.source.take_spending(), seconds=self._clock() - started)
             return Look(
@@ -149,12 +146,21 @@ class SharedTable:
                 (score, self._rows[row]) for score, row in zip(scores, rows.tolist(), strict=True)
             ]
 
+    def _ask(self) -> bool:
+        """Ask for the rows that are wanted, if any; return True if a request is sent."""
+        wanted, gaps = self._wanted(), self._gaps()
+        if wanted is None or not self.source.ask(wanted + 1):
+            return False
+        self._since, self._gaps_at_request = {}, gaps
+        return True
+
     def _wanted(self) -> int | None:
         """Return the number of rows to ask for; None if none are needed."""
         controller = self.view.controller
         if self._recomputes:
             return controller.k
-        if self._has_missed() and not isinstance(self.source, HeldTable):
+        is_silent = self._feed is not None and self._feed.failure is not None
+        if (is_silent or self._has_missed()) and not isinstance(self.source, HeldTable):
             return controller.kmax
         return self.view.wanted
 
@@ -202,12 +208,10 @@ class SharedTable:
 
     # Refills --------------------------------------------------------------------------------------
 
-    def _receive(self, wait: float, *, is_late: bool = False) -> None:
+    def _receive(self, wait: float) -> bool:
+        """Take in the reply to a request, if it comes; return True if it has filled the view."""
         reply = self.source.reply(wait)
-        if is_late:
-            self.source.failure = None
-        if reply is not None and self._fill(reply):
-            self._filled_in_look = not is_late
+        return reply is not None and self._fill(reply)
 
     def _fill(self, reply: BestReply) -> bool:
         """Take the rows of a reply; return False if the remote orders them in another way."""
@@ -267,8 +271,10 @@ class SharedTable:
         if view.lacks(k):
             message = f"{len(view)} of the best {k} are known, as others have left"
             return Certificate(Status.APPROXIMATE, message, self._merits.score(view.bound))
-        if self._recomputes:
-            stale = None if self._filled_in_look else "the best of an earlier answer"
+        if self._filled_in_look:
+            stale = None
+        elif self._recomputes:
+            stale = "the best of an earlier answer"
         elif feed is not None and feed.failure is not None:
             stale = f"the feed does not tell what changes: {feed.failure}"
         else:
@@ -296,7 +302,9 @@ class SharedTable:
             self.source.resume(parts["source"])
             if self._is_resumed or self.view.is_filled:
                 return
+            tuning = self.view.controller.tuning
             self.view.resume(settings["view"])
+            self.view.controller.tuning = tuning  # the budget may be another now
             self._rows.hold(settings["rows"])
             self._set_k()
         self._is_resumed = True

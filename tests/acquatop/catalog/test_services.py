@@ -206,6 +206,11 @@ def test_an_address_with_what_the_environment_holds_is_shown_as_it_is_written() 
         ('remote = "sql"\ndriver = "x"\nquery = "people"', 'set table = "people"'),
         ('remote = "sql"\ndriver = "x"\ntable = "t"', "is no plain name of a column"),
         ('remote = "sql"\ndriver = "x"\ntable = "t"\nids = "int"', 'unknown ids "int"'),
+        ('remote = "python"\nfunction = "a:b"\nstrategy = "view"', 'unknown strategy "view"'),
+        (
+            'remote = "python"\nfunction = "a:b"\nstrategy = "materialised-view"',
+            "a view needs the table feed",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(keys: str, said: str) -> None:

@@ -97,6 +97,32 @@ def test_answers_are_those_over_a_file_with_the_same_rows(tmp_path: Path, databa
     assert shown(over_sql) == shown(over_file)
 
 
+def test_a_query_without_a_window_has_the_database_order_its_table(
+    tmp_path: Path, database: str
+) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE TABLE fame (name text PRIMARY KEY, followers numeric(12, 1))")
+        for name, followers in FOLLOWERS.items():
+            connection.execute("INSERT INTO fame VALUES (%s, %s)", (name, followers or None))
+    catalog = tmp_path / "catalog.toml"
+    service = 'remote = "sql"\ndriver = "psycopg"\nconnection = "${POSTGRES}"\ntable = "fame"'
+    text = CATALOG.format(stream=tmp_path / "none", service=service)
+    catalog.write_text(text.replace("xsd:integer", "xsd:decimal"))
+    query = (
+        "PREFIX : <http://example.org/social#> SELECT ?user (2 * ?f AS ?score) "
+        "WHERE { SERVICE :BKG { ?user :hasFollowers ?f FILTER(?f <= 50000 && ?f > 0) } } "
+        "ORDER BY DESC(?score) LIMIT 3"
+    )
+    variables = {"POSTGRES": database}
+    with Engine.from_catalog(
+        catalog, runtime="local", until_end=True, variables=variables
+    ) as engine:
+        (answer,) = engine.register(query)
+    best = sorted((each for each in FOLLOWERS.values() if each <= 50_000), reverse=True)[:3]
+    assert [row.score for row in answer.rows] == [2 * each for each in best]
+    assert (answer.status, answer.spending.requests) == (Status.EXACT, 1)
+
+
 def test_without_its_database_a_query_answers_and_says_why(tmp_path: Path) -> None:
     with ExitStack() as running:
         target = running.enter_context(postgres())

@@ -209,7 +209,7 @@ changes = st.dictionaries(subjects, st.none() | values, max_size=4)
 @settings(max_examples=60, deadline=None)
 @given(
     rows=st.dictionaries(subjects, values, min_size=6, max_size=14),
-    steps=st.lists(st.tuples(changes, st.sampled_from("nnnnrwg")), max_size=12),
+    steps=st.lists(st.tuples(changes, st.sampled_from("nnnnrwgf")), max_size=12),
     k=st.integers(1, 4),
     spare=st.integers(0, 3),
     by_key=st.booleans(),
@@ -228,9 +228,9 @@ def test_an_exact_answer_is_the_table_s(
     world.table.view.controller.kmax = k + spare
     for some, what in steps:
         world.market.refuses, world.workers.waits = what == "r", what == "w"
-        if what == "g":
-            world.feed.connections += 1
-        world.change(some, silently=what == "g")
+        world.feed.failure = "away" if what == "f" else None
+        world.feed.connections += what in "gf"
+        world.change(some, silently=what in "gf")
         found, status = world.look(k)
         if status is Status.EXACT:
             assert found == world.right(k)
@@ -239,6 +239,7 @@ def test_an_exact_answer_is_the_table_s(
         if what != "w":
             world.workers.finish()
     world.market.refuses = world.workers.waits = False
+    world.feed.failure = None
     world.workers.finish()
     world.look(k)
     found, status = world.look(k)
@@ -266,6 +267,17 @@ def test_what_changes_while_a_refill_is_under_way_is_not_lost() -> None:
     world.change({"s00": (99, 0), "s29": None})
     world.workers.finish()
     assert world.look() == (["s00", "s28", "s27"], Status.EXACT)
+
+
+def test_while_a_feed_is_away_the_remote_is_asked_each_time() -> None:
+    world = World(Market({f"s{at:02}": (at + 10, 0) for at in range(30)}))
+    world.look()
+    world.feed.failure = "away"
+    world.change({"s29": None}, silently=True)
+    assert world.look() == (["s28", "s27", "s26"], Status.EXACT)
+    world.market.refuses = True
+    assert world.look() == (["s28", "s27", "s26"], Status.CERTIFIED)
+    assert world.market.asked == 2
 
 
 def test_a_reply_older_than_a_change_does_not_undo_it() -> None:
