@@ -19,6 +19,7 @@ from acquatop.engine.handle import BACKLOG, RegisteredQuery, merged
 from acquatop.engine.keys_folders import KeysFolders
 from acquatop.engine.launcher import QueryLauncher
 from acquatop.engine.lazy_runtime import LazyRuntime
+from acquatop.engine.new_catalog import check_new_catalog
 from acquatop.engine.observer import Observer, Silent
 from acquatop.engine.persistence import EngineState
 from acquatop.engine.queries import QueryRegistry
@@ -114,6 +115,7 @@ class Engine:
                 "started"
             )
         self.catalog = catalog
+        self._frames = streams
         self._functions = functions
         observer, durable = observer or Silent(), state is not None
         started = not durable if autostart is None else autostart
@@ -245,6 +247,17 @@ class Engine:
         bound = bind_query(text, known, functions=self._functions, file=file, name=name)
         bound = weighted(bound, weight)
         return self._launcher.register(bound, text, sinks, backlog)
+
+    def reload(self, catalog: Catalog) -> None:
+        """Use another catalog for queries that are registered from now on.
+
+        Raises :class:`~acquatop.errors.UserError` if it changes what a running query uses, or
+        settings that are read at the start.
+        """
+        if self._frames:
+            catalog = with_frames(catalog, self._frames)
+        check_new_catalog(self.catalog, catalog, self._queries.running())
+        self.catalog = catalog
 
     def run(self, bound: Bound, *, sinks: Sequence[Sink] = ()) -> RegisteredQuery:
         """Run a query that is bound already; :meth:`register` compiles and binds a text."""

@@ -106,7 +106,7 @@ class QueryLauncher:
 
     def _assign(self, registration: RegistryEntry) -> EvaluationSlot:
         bound = registration.bound
-        others = self._queries.running_bounds(but=bound.name)
+        others = [each for name, each in self._queries.running().items() if name != bound.name]
         return self._slots.assign(registration.query, bound, others)
 
     def _recover(self, state: EngineState) -> None:

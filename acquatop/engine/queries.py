@@ -109,14 +109,9 @@ class QueryRegistry:
         with self._lock:
             return list(self._entries.values())
 
-    def running_bounds(self, *, but: str) -> Sequence[Bound]:
-        """Return the other queries that run or wait to run."""
-        with self._lock:
-            return [
-                entry.bound
-                for name, entry in self._entries.items()
-                if not entry.query.stopped and name != but
-            ]
+    def running(self) -> Mapping[str, Bound]:
+        """Return the queries that run or wait to run, by name."""
+        return {each.query.name: each.bound for each in self._running()}
 
     def with_answers(self, catalog: Catalog) -> Catalog:
         """Return a catalog with the streams that the running and waiting queries make."""

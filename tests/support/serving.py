@@ -75,7 +75,12 @@ class World:
 
 @contextmanager
 def serving(
-    folder: Path, *more: str, keeps: bool = True, runtime: str = "local", **variables: str
+    folder: Path,
+    *more: str,
+    keeps: bool = True,
+    runtime: str = "local",
+    certificates: Path | None = None,
+    **variables: str,
 ) -> Iterator[tuple[subprocess.Popen[str], Client]]:
     command = [
         sys.executable,
@@ -101,8 +106,9 @@ def serving(
             line = child.stderr.readline()
             assert line, said
             said += line
-            found = re.search(r"http://[0-9.:]+", line)
-        with Client(found[0], token=variables.get("ACQUATOP_TOKEN"), timeout=LIMIT) as client:
+            found = re.search(r"https?://[0-9.:]+", line)
+        token = variables.get("ACQUATOP_TOKEN")
+        with Client(found[0], token=token, timeout=LIMIT, certificates=certificates) as client:
             yield child, client
     finally:
         child.kill()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from rdflib import Literal, URIRef
 from acquatop.answer.answer import Answer, Counts, Row, Status
 from acquatop.answer.estimate import Estimate
 from acquatop.answer.window_lists import Listed, WindowLists
+from acquatop.app.serve.access import Role, Tokens
 from acquatop.app.serve.client import Client
 from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.limits import Limits
@@ -123,6 +124,7 @@ def staged(
     limits: Limits | None = None,
     *,
     token: str | None = None,
+    tokens: Mapping[str, Role] | None = None,
     hosts: Sequence[str] = (),
     registrations: Registrations | None = None,
     address: ListenAddress = ANYWHERE,
@@ -140,7 +142,8 @@ def staged(
         limits = replace(limits, change_seconds=LIMIT)
     service = QueryService(make_engine, registrations=registrations, limits=limits)
     meters = Meters(metrics.registry)
-    with Server(service, meters, address, token=token, hosts=hosts) as server:
+    known = tokens or ({} if token is None else {token: Role.ADMIN})
+    with Server(service, meters, address, tokens=Tokens(known), hosts=hosts) as server:
         service.start()
         stage = Stage(service, engines[0], server.url, meters)
         try:

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from acquatop import __version__
 from acquatop.app.cli.evaluation_options import add_evaluation_options, load_catalog
+from acquatop.app.cli.hangup import Hangup
 from acquatop.app.cli.run_observers import add_log_options, address, open_log, say_end
 from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 from acquatop.app.cli.tell import tell
 from acquatop.app.cli.unusable import Unusable
 from acquatop.app.cli.weight_options import add_weight_option
 from acquatop.app.watch.address import ListenAddress
+from acquatop.errors import AcquaTopError
 
 if TYPE_CHECKING:
     from acquatop.app.serve.registrations import Registrations
+    from acquatop.app.serve.server import Server
     from acquatop.app.serve.service import QueryService
     from acquatop.app.watch.log import Log
     from acquatop.engine.state.place import StatePlace
@@ -59,6 +62,15 @@ def add_parser(verbs: Any) -> None:
         default=[],
         metavar="NAME",
         help="a name that it is asked by, besides addresses",
+    )
+    parser.add_argument(
+        "--tls-certificate",
+        type=Path,
+        metavar="FILE",
+        help="a certificate, with its chain, to speak HTTPS (PEM)",
+    )
+    parser.add_argument(
+        "--tls-key", type=Path, metavar="FILE", help="its key, if that is in a file of its own"
     )
     parser.add_argument(
         "--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)"
@@ -131,12 +143,13 @@ def _serve(
     from acquatop.app.cli.progress import LoadingProgress
     from acquatop.app.cli.shutdown import Shutdown
     from acquatop.app.cli.waiting_report import WaitingReport
+    from acquatop.app.serve.access import Tokens
     from acquatop.app.serve.files import allow_files
-    from acquatop.app.serve.guard import token_from
     from acquatop.app.serve.http_metrics import Meters
     from acquatop.app.serve.limits import Limits
     from acquatop.app.serve.server import Server
     from acquatop.app.serve.service import QueryService
+    from acquatop.app.serve.tls import TlsFiles
     from acquatop.app.watch.prometheus import Metrics
     from acquatop.engine.engine import Engine
     from acquatop.engine.observer import Observer, Several
@@ -173,9 +186,15 @@ def _serve(
         registrations=_registrations(place),
         limits=limits,
         intake=unusable.intake,
+        load_catalog=lambda: load_catalog(options),
     )
     server = Server(
-        service, Meters(metrics.registry), options.listen, token=token_from(), hosts=options.host
+        service,
+        Meters(metrics.registry),
+        options.listen,
+        tokens=Tokens.from_variables(),
+        hosts=options.host,
+        tls=TlsFiles.of(options.tls_certificate, options.tls_key),
     )
     server.start()
 
@@ -187,7 +206,7 @@ def _serve(
         if log is not None:
             _say(log, "stopping")
 
-    with Shutdown(stop, told=told) as ending:
+    with Shutdown(stop, told=told) as ending, Hangup(lambda: _reload(service, server, log)):
         with progress:
             service.start()
             names = _begin(service, options.query, options.weight)
@@ -230,6 +249,19 @@ def _begin(service: QueryService, files: Sequence[str], weights: Sequence[str]) 
         if query.name not in known:
             service.register(query.text, query.name, query.weight)
     return [each.registration.name for each in service.queries()]
+
+
+def _reload(service: QueryService, server: Server, log: Log | None) -> None:
+    """Read the catalog and the certificate again, and say what came of it."""
+    said, reason = "reloaded", ""
+    try:
+        server.reload_certificate()
+        service.reload()
+    except AcquaTopError as error:
+        said, reason = "not reloaded", str(error)
+    tell(f"{said}: {reason}" if reason else said)
+    if log is not None:
+        _say(log, said, **({"reason": reason} if reason else {}))
 
 
 def _collect_seldom() -> None:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from acquatop.app.serve.access import Tokens
 from acquatop.app.serve.answers import KeptAnswer
 from acquatop.app.serve.bounded_executor import BoundedExecutor
 from acquatop.app.serve.channel import EventId
@@ -40,6 +41,7 @@ from rspql.diagnostics import MOST_SHOWN, QueryError
 from rspql.explain import render
 
 QUERY_TYPES = ("application/sparql-query", "text/plain")
+NO_TOKENS = Tokens()
 _LARGEST_ID = 2**53
 _LONGEST_KEY = 2_000
 
@@ -48,14 +50,14 @@ def make_app(
     service: QueryService,
     meters: Meters,
     *,
-    token: str | None = None,
+    tokens: Tokens = NO_TOKENS,
     hosts: Collection[str] = (),
     refusals: Refusals | None = None,
     clock: Clock = time.monotonic,
 ) -> ASGIApp:
     """Return the application of a service; run it in one event loop, with its lifespan.
 
-    With a ``token``, every request needs it but those for the page, the health checks and the
+    With ``tokens``, every request needs one but those for the page, the health checks and the
     OpenAPI document. ``hosts`` are names that the service may be addressed by, besides addresses
     and ``localhost``.
     """
@@ -65,7 +67,7 @@ def make_app(
     app = Starlette(routes=api.routes(), lifespan=api.lifespan, exception_handlers=handlers)
     return Guard(
         app,
-        token=token,
+        tokens=tokens,
         hosts=hosts,
         limits=service.limits,
         meters=meters,
@@ -121,6 +123,7 @@ class Api:
             Route("/check", self.check, methods=["POST"]),
             Route("/explain", self.explain, methods=["POST"]),
             Route("/catalog", self.catalog, methods=["GET"]),
+            Route("/reload", self.reload, methods=["POST"]),
             Route("/metrics", self.metrics, methods=["GET"]),
             Route("/healthz", self.healthz, methods=["GET"]),
             Route("/readyz", self.readyz, methods=["GET"]),
@@ -349,6 +352,11 @@ class Api:
 
     async def catalog(self, request: Request) -> Response:
         """Return the names that queries may use."""
+        return json_response(named_in(self._service.catalog))
+
+    async def reload(self, request: Request) -> Response:
+        """Read the catalog again, and return the names that queries may use from now on."""
+        await self._starts.do(_said, self._service.reload)
         return json_response(named_in(self._service.catalog))
 
     async def metrics(self, request: Request) -> Response:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -43,7 +44,8 @@ class Client:
     docs/serve.md describes the documents. Raises :class:`ServiceError` if the service refuses a
     request, and the errors of ``requests`` if it cannot be reached. Requests beyond the service's
     rate are sent again when it allows them, unless that takes longer than ``timeout``. ``sleep`` is
-    called between attempts, also to reconnect a stream.
+    called between attempts, also to reconnect a stream. ``certificates`` is a PEM file of those
+    that an HTTPS service may have, in place of the usual ones.
     """
 
     def __init__(
@@ -53,13 +55,20 @@ class Client:
         token: str | None = None,
         timeout: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
+        certificates: Path | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self._timeout = timeout
         self._sleep = sleep
         self._session = requests.Session()
+        # With each request: the environment's bundle would replace the session's.
+        self._verify = None if certificates is None else str(certificates)
         if token is not None:
             self._session.headers["Authorization"] = f"Bearer {token}"
+
+    def reload(self) -> Document:
+        """Let the service read its catalog again; return the names that queries may use."""
+        return self._json("POST", "/reload")
 
     def register(self, text: str, name: str | None = None, weight: float | None = None) -> Document:
         """Register a query; pass its ``id`` to the other methods."""
@@ -129,6 +138,8 @@ class Client:
                         return
                     if event == "answer":
                         yield data
+            except requests.exceptions.SSLError:
+                raise  # it would not go by itself
             except requests.RequestException:
                 pass
             self._sleep(pause)
@@ -162,7 +173,13 @@ class Client:
         left = self._timeout
         while True:
             reply = self._session.request(
-                method, self.url + path, data=body, headers=headers, timeout=self._timeout, **more
+                method,
+                self.url + path,
+                data=body,
+                headers=headers,
+                timeout=self._timeout,
+                verify=self._verify,
+                **more,
             )
             if reply.ok:
                 return reply

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 import math
-import os
 import time
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from acquatop.app.serve.access import Tokens, needed_role
 from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.problems import Problem
 from acquatop.app.serve.rate_limits import Rates
 from acquatop.app.serve.refusals import Refusals, address_of, note_limit
 from acquatop.app.serve.responses import problem_response
-from acquatop.errors import UserError
 from replica.clocks import Clock
-
-TOKEN = "ACQUATOP_TOKEN"  # noqa: S105 (a variable's name)
-SHORTEST_TOKEN = 16
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
 """Paths without a token: they show nothing about queries. The page's files need none, either."""
@@ -49,19 +44,6 @@ _LOCAL = frozenset({"localhost", "localhost."})
 _CHANGES = frozenset({"POST", "DELETE", "PUT", "PATCH"})
 
 
-def token_from(variables: Mapping[str, str] = os.environ) -> str | None:
-    """Return the token in the environment, or None; raises :class:`UserError` for a weak one."""
-    token = variables.get(TOKEN) or None
-    if token is not None and (
-        len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()
-    ):
-        raise UserError(
-            f"the token in {TOKEN} must have {SHORTEST_TOKEN} printable characters or more\n"
-            f"  hint: make one with: openssl rand -hex 24"
-        )
-    return token
-
-
 def is_loopback(host: str) -> bool:
     """Return True if a host is reachable from this machine only.
 
@@ -86,7 +68,7 @@ class Guard:
         self,
         app: ASGIApp,
         *,
-        token: str | None,
+        tokens: Tokens,
         hosts: Collection[str],
         limits: Limits,
         meters: Meters,
@@ -96,7 +78,7 @@ class Guard:
         self._app = app
         self._limits = limits
         self._refusals = refusals
-        self._token = None if token is None else token.encode()
+        self._tokens = tokens
         self._hosts = frozenset(host.lower() for host in hosts) | _LOCAL
         self._meters = meters
         self._clock = clock
@@ -137,8 +119,8 @@ class Guard:
         self._check_origin(scope["method"], headers)
         self._check_rate(scope)
         self._check_length(headers)
-        if self._token is not None and not _is_open(scope["path"]):
-            self._check_token(headers)
+        if self._tokens and not _is_open(scope["path"]):
+            self._check_token(scope, headers)
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
         """Refuse an unknown host name: another site's name may resolve to here (DNS rebinding)."""
@@ -165,11 +147,15 @@ class Guard:
         if int(headers.get("content-length", 0)) > most:
             raise Problem("too-large", f"a body may have {most} bytes")
 
-    def _check_token(self, headers: Mapping[str, str]) -> None:
+    def _check_token(self, scope: Scope, headers: Mapping[str, str]) -> None:
         kind, _, given = headers.get("authorization", "").partition(" ")
-        is_right = hmac.compare_digest(given.strip().encode("latin-1"), self._token or b"")
-        if kind.lower() != "bearer" or not is_right:
+        role = self._tokens.role_of(given.strip())
+        if kind.lower() != "bearer" or role is None:
             raise Problem("unauthorised", "send the token as: Authorization: Bearer TOKEN")
+        needed = needed_role(scope["method"], scope["path"])
+        if role < needed:
+            allowed, wanted = role.name.lower(), needed.name.lower()
+            raise Problem("forbidden", f"this token is for {allowed}, and {wanted} is needed")
 
     def _check_rate(self, scope: Scope) -> None:
         rates = self._works if scope["method"] in _CHANGES else self._reads

@@ -282,6 +282,14 @@ def _itself() -> Document:
                 "catalog", "Say what queries may name", {200: _json("Catalog", "Names")}
             )
         },
+        "/reload": {
+            "post": _operation(
+                "reload",
+                "Read the catalog again, for queries from now on",
+                {200: _json("Catalog", "Names")},
+                "conflict unavailable",
+            )
+        },
         "/metrics": plainly("metrics", "Metrics for Prometheus", "text/plain", "unavailable"),
         "/healthz": {
             "get": _operation(

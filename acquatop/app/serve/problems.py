@@ -22,6 +22,7 @@ KINDS: Mapping[str, ProblemKind] = {
     "invalid-query": ProblemKind(400, "The query cannot be run"),
     "invalid-request": ProblemKind(400, "The request cannot be understood"),
     "unauthorised": ProblemKind(401, "A token is needed"),
+    "forbidden": ProblemKind(403, "The token does not allow that"),
     "foreign-origin": ProblemKind(403, "Requests from other sites are refused"),
     "not-found": ProblemKind(404, "There is no such thing here"),
     "method-not-allowed": ProblemKind(405, "That cannot be done with this"),

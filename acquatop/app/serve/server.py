@@ -12,13 +12,15 @@ from typing import Self
 
 import uvicorn
 
-from acquatop.app.serve.app import make_app
+from acquatop.app.serve.access import TOKEN, Tokens
+from acquatop.app.serve.app import NO_TOKENS, make_app
 from acquatop.app.serve.connections import Connections
-from acquatop.app.serve.guard import TOKEN, is_loopback
+from acquatop.app.serve.guard import is_loopback
 from acquatop.app.serve.http_metrics import Meters
 from acquatop.app.serve.protocol import BoundedProtocol, Door
 from acquatop.app.serve.refusals import Refusals
 from acquatop.app.serve.service import QueryService
+from acquatop.app.serve.tls import TlsFiles
 from acquatop.app.watch.address import ListenAddress
 from acquatop.engine.interruptible import wait_until
 from acquatop.errors import EnvironmentProblem, UserError
@@ -42,10 +44,11 @@ class Server:
         meters: Meters,
         address: ListenAddress,
         *,
-        token: str | None = None,
+        tokens: Tokens = NO_TOKENS,
         hosts: Collection[str] = (),
+        tls: TlsFiles | None = None,
     ) -> None:
-        if token is None and not is_loopback(address.host):
+        if not tokens and not is_loopback(address.host):
             raise UserError(
                 f"{address} can be reached from other machines, so a token is needed\n"
                 f"  hint: set {TOKEN} (openssl rand -hex 24 makes one), or listen on 127.0.0.1"
@@ -53,12 +56,14 @@ class Server:
         limits = service.limits
         self._socket = _listening(address, limits.stuck_seconds)
         named = [] if is_loopback(address.host) else [address.host]
-        self.url = f"http://{ListenAddress(address.host, self._socket.getsockname()[1])}"
+        scheme = "http" if tls is None else "https"
+        self.url = f"{scheme}://{ListenAddress(address.host, self._socket.getsockname()[1])}"
         self._refusals = Refusals()
         door = Door(Connections(limits, clock=time.monotonic), limits, meters, self._refusals)
         app = make_app(
-            service, meters, token=token, hosts=[*hosts, *named], refusals=self._refusals
+            service, meters, tokens=tokens, hosts=[*hosts, *named], refusals=self._refusals
         )
+        self._tls = tls
         self._server = _Server(
             uvicorn.Config(
                 app,
@@ -73,6 +78,7 @@ class Server:
                 callback_notify=door.sweep,
                 timeout_notify=0,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
+                **({} if tls is None else tls.for_uvicorn()),
             )
         )
         self._thread = threading.Thread(target=self._serve, name="acquatop-http", daemon=True)
@@ -95,6 +101,16 @@ class Server:
     def _has_ended(self, within: float) -> bool:
         self._thread.join(within)
         return not self._thread.is_alive()
+
+    def reload_certificate(self) -> None:
+        """Read the certificate again, for connections from now on; nothing without one.
+
+        Raises :class:`UserError` if it cannot be used; then the former goes on.
+        """
+        context = self._server.config.ssl
+        if self._tls is not None and context is not None:
+            self._tls.check()
+            self._tls.load_into(context)
 
     def close(self) -> None:
         """Finish the requests at hand, and stop listening; safe to call again."""

@@ -160,7 +160,7 @@ class QueryService:
 
     ``make_engine`` is called with an observer that the engine must have, and returns an engine that
     has not started. ``events`` are the events of all queries. ``intake`` counts the items of all
-    streams.
+    streams. ``load_catalog`` reads the catalog again.
 
     Only registering and resuming take long, as they may fill a replica from a remote: one of them
     has the engine at a time, and another is refused if it would wait for more than
@@ -176,7 +176,9 @@ class QueryService:
         limits: Limits | None = None,
         intake: Intake | None = None,
         wall: Clock = time.time,
+        load_catalog: Callable[[], Catalog] | None = None,
     ) -> None:
+        self._load_catalog = load_catalog
         self.limits = limits or Limits()
         self.bell = Notifier()
         self.events: Channel[Event] = Channel(
@@ -249,6 +251,19 @@ class QueryService:
     def catalog(self) -> Catalog:
         """The catalog of the engine, with the streams that its queries make of their answers."""
         return self._engine.known
+
+    def reload(self) -> None:
+        """Read the catalog again, for queries that are registered from now on.
+
+        Raises :class:`UserError` if it cannot be read, or changes what running queries use; then
+        the former stays.
+        """
+        self.need_ready()
+        if self._load_catalog is None:
+            raise UserError("this service has no catalog file to read again")
+        catalog = self._load_catalog()
+        with self._turn:
+            self._engine.reload(catalog)
 
     # Reading --------------------------------------------------------------------------------------
 

@@ -19,8 +19,9 @@ import requests
 from rdflib import Graph, Literal
 
 from acquatop.app.cli import main
+from acquatop.app.serve.access import Role, Tokens
 from acquatop.app.serve.client import Client, ServiceError
-from acquatop.app.serve.guard import HEADERS, token_from
+from acquatop.app.serve.guard import HEADERS
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.server import Server
 from acquatop.app.watch.address import ListenAddress
@@ -787,11 +788,46 @@ def test_nobody_but_this_machine_is_let_in_without_a_token() -> None:
 
 
 def test_a_token_must_not_be_easily_guessed() -> None:
-    assert token_from({}) is None
-    assert token_from({"ACQUATOP_TOKEN": TOKEN}) == TOKEN
+    assert not Tokens.from_variables({})
+    assert Tokens.from_variables({"ACQUATOP_TOKEN": TOKEN}).role_of(TOKEN) is Role.ADMIN
     for weak in ("short", "ü" * 20, "line\n" * 10):
-        with pytest.raises(UserError, match="16 printable characters"):
-            token_from({"ACQUATOP_TOKEN": weak})
+        for name in ("ACQUATOP_TOKEN", "ACQUATOP_READ_TOKENS"):
+            with pytest.raises(UserError, match="16 printable characters"):
+                Tokens.from_variables({name: weak})
+
+
+def test_tokens_may_be_several_and_have_roles() -> None:
+    first, second = "0123456789abcdef", "fedcba9876543210"
+    known = Tokens.from_variables(
+        {
+            "ACQUATOP_TOKEN": TOKEN,
+            "ACQUATOP_REGISTER_TOKENS": second,
+            "ACQUATOP_READ_TOKENS": f"{first}  {second}",
+        }
+    )
+    given = [TOKEN, first, second, "", first + second, "fedcba9876543210\xff"]
+    assert [known.role_of(each) for each in given] == [
+        *(Role.ADMIN, Role.READ, Role.REGISTER),
+        *(None, None, None),
+    ]
+    assert first not in repr(known)
+
+
+def test_each_role_may_do_what_it_says_and_no_more() -> None:
+    tokens = {f"a token that may {role.name}": role for role in Role}
+    with staged(tokens=tokens) as stage:
+        for token, role in tokens.items():
+            given = {"Authorization": f"Bearer {token}"}
+            assert get(stage, "/queries", **given).status_code == 200
+            assert post(stage, "/check", QUERY, **given).status_code == 200
+            made = post(stage, f"/queries?name={role.name}", QUERY, **given)
+            assert made.status_code == (201 if role >= Role.REGISTER else 403)
+            # There is no catalog file here.
+            reloaded = kind_of(post(stage, "/reload", **given))
+            assert reloaded == ("conflict" if role is Role.ADMIN else "forbidden")
+        for token, role in tokens.items():
+            reply = post(stage, "/queries/ADMIN/pause", Authorization=f"Bearer {token}")
+            assert reply.status_code == (200 if role >= Role.REGISTER else 403)
 
 
 def test_an_address_that_is_taken_is_named() -> None:

@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import requests
 
 from acquatop.app.serve.client import Client, ServiceError
 from acquatop.app.serve.http_metrics import Meters
@@ -19,6 +20,7 @@ from acquatop.app.serve.service import QueryService, Refused
 from acquatop.app.watch.prometheus import Metrics
 from acquatop.errors import EnvironmentProblem
 from rspql.diagnostics import QueryError
+from tests.support.certificate import CERTIFICATE
 from tests.support.markers import THOROUGH
 from tests.support.serving import QUERY, World, serving
 from tests.support.staged import ANYWHERE, LIMIT, staged, wait_for
@@ -252,6 +254,48 @@ def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was
         assert child.wait(LIMIT) == 0
     events = [json.loads(line)["event"] for line in (world.folder / "log").read_text().splitlines()]
     assert {"query_registered", "started", "stopping", "stopped"} <= set(events)
+
+
+@THOROUGH
+def test_over_https_the_catalog_is_read_again_when_told_to(world: World) -> None:
+    (world.folder / "first.rspql").write_text(QUERY)
+    catalog = world.folder / "catalog.toml"
+    before = catalog.read_text("utf-8")
+    encrypted = ("--tls-certificate", str(CERTIFICATE), "--log", "log")
+    entry = '[graphs."http://example.org/more"]\npath = "more.ttl"'
+    more = before.replace("[streams.", f"{entry}\n\n[streams.", 1)
+    (world.folder / "more.ttl").write_text("")
+    with serving(
+        world.folder,
+        "first.rspql",
+        *encrypted,
+        certificates=CERTIFICATE,
+        ACQUATOP_TOKEN="a token from the environment",
+    ) as (child, client):
+        assert client.url.startswith("https://")
+        with (
+            Client(client.url, timeout=LIMIT) as stranger,
+            pytest.raises(requests.exceptions.SSLError),
+        ):
+            stranger.queries()
+        with pytest.raises(requests.ConnectionError):
+            requests.get(client.url.replace("https", "http"), timeout=LIMIT)
+        world.events(30)
+        stream = client.stream("first")
+        assert next(stream)["results"]
+        catalog.write_text(more, "utf-8")
+        assert client.reload()["graphs"] == ["http://example.org/more"]
+        # It is in use.
+        catalog.write_text(before.replace("start_ms = 0", "start_ms = 1"), "utf-8")
+        with pytest.raises(ServiceError, match="is used by first"):
+            client.reload()
+        child.send_signal(signal.SIGHUP)
+        wait_for(lambda: "not reloaded" in (world.folder / "log").read_text())
+        catalog.write_text(before, "utf-8")
+        child.send_signal(signal.SIGHUP)
+        wait_for(lambda: '"reloaded"' in (world.folder / "log").read_text())
+        world.events(30)
+        assert next(stream)["results"]
 
 
 @THOROUGH
