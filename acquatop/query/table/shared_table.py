@@ -78,6 +78,8 @@ class SharedTable:
         """Changes since the request that is under way was sent: it may not have them."""
         self._gaps_at_request = self._gaps_at_fill = _UNSEEN
         self._filled_in_look = False
+        self._known_at: float | None = None
+        """Time of the last look at which the table was known."""
         self._is_resumed = False
 
     # Members --------------------------------------------------------------------------------------
@@ -123,6 +125,8 @@ class SharedTable:
             # An earlier request may have been answered before what has changed since.
             self._filled_in_look = is_asked_now and is_filled
             self._take_changes()
+            if self.view.is_filled and self._staleness() is None:
+                self._known_at = self._clock()
             feed = self._feed.failure if self._feed is not None else None
             spent = replace(self.source.take_spending(), seconds=self._clock() - started)
             return Look(
@@ -263,7 +267,7 @@ class SharedTable:
     # Certainty ------------------------------------------------------------------------------------
 
     def _certificate(self, k: int) -> Certificate:
-        view, feed = self.view, self._feed
+        view = self.view
         if isinstance(self.source, HeldTable) and not self.source.has_heard:
             return Certificate(Status.APPROXIMATE, "the feed has said nothing yet", np.inf)
         if not view.is_filled:
@@ -271,15 +275,23 @@ class SharedTable:
         if view.lacks(k):
             message = f"{len(view)} of the best {k} are known, as others have left"
             return Certificate(Status.APPROXIMATE, message, self._merits.score(view.bound))
-        if self._filled_in_look:
-            stale = None
-        elif self._recomputes:
-            stale = "the best of an earlier answer"
-        elif feed is not None and feed.failure is not None:
-            stale = f"the feed does not tell what changes: {feed.failure}"
-        else:
-            stale = "changes may have been missed" if self._has_missed() else None
-        return Certificate(Status.EXACT if stale is None else Status.CERTIFIED, stale)
+        stale = self._staleness()
+        if stale is None:
+            return Certificate(Status.EXACT)
+        if self._known_at is not None:
+            stale += f"; right as of {self._clock() - self._known_at:.0f} s ago"
+        return Certificate(Status.CERTIFIED, stale)
+
+    def _staleness(self) -> str | None:
+        """Return why the table may have changed since it was known; None if it is known now."""
+        feed = self._feed
+        if self._filled_in_look and not isinstance(self.source, HeldTable):
+            return None
+        if self._recomputes:
+            return "the best of an earlier answer"
+        if feed is not None and feed.failure is not None:
+            return f"the feed does not tell what changes: {feed.failure}"
+        return "changes may have been missed" if self._has_missed() else None
 
     # State ----------------------------------------------------------------------------------------
 

@@ -277,6 +277,8 @@ def test_while_a_feed_is_away_the_remote_is_asked_each_time() -> None:
     assert world.look() == (["s28", "s27", "s26"], Status.EXACT)
     world.market.refuses = True
     assert world.look() == (["s28", "s27", "s26"], Status.CERTIFIED)
+    said = "the feed does not tell what changes: away; right as of 1000 s ago"
+    assert world.table.best(3)[1].reason == said
     assert world.market.asked == 2
 
 
@@ -431,6 +433,29 @@ def test_merits_on_columns_are_the_engine_s(
         {"s": f"<http://e/s{at}>", "p": price, "c": cost} for at, (price, cost) in enumerate(rows)
     ]
     np.testing.assert_allclose(merits(solutions), merits.by_engine(solutions), rtol=1e-12)
+
+
+def test_what_is_held_of_a_feed_that_is_away_is_not_exact() -> None:
+    ranking = bound_for().ranking
+    merits, feed = Merits(ranking, bound_for().plan.functions), Feed()
+    table = SharedTable(
+        ranking.key,
+        merits,
+        HeldTable(ranking.key, merits),
+        TableView(Controller(1, 1), lambda: 0.0),
+        feed=Subscription.open(feed),
+        recomputes=False,
+        spare=0,
+        clock=lambda: 0.0,
+    )
+    table.join("q", 1)
+    feed.say({"a": (1, 1)})
+    feed.failure = "away"
+    table.look(1, 0.0)
+    assert table.best(1)[1].status is Status.CERTIFIED
+    feed.failure = None
+    table.look(2, 0.0)
+    assert table.best(1)[1].status is Status.EXACT
 
 
 def test_merits_are_the_engine_s() -> None:
