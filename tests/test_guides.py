@@ -20,8 +20,8 @@ from tests.support.markers import THOROUGH
 
 DOCS = Path(__file__).parents[1] / "docs"
 GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]
-NEED_SPARK = ("cluster.md", "connector.md")
-ELSEWHERE = ("fuseki.md", "kafka.md")
+NEED_SPARK = ("cluster.md",)
+ELSEWHERE = ("kafka.md",)
 """Pages that are followed where their servers run."""
 
 INSTALLED_ALONE = {

@@ -4,16 +4,18 @@ server.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from acquatop import Engine
 from examples.oxigraph import OxigraphServer
 from replica.remotes.records import Star
 from replica.remotes.sparql import SparqlRemote
 from tests.support.fuseki import FusekiServer
-from tests.support.guides import follow
+from tests.support.guides import snippets_of
 from tests.support.remote_contract import MakeRemote, Record, RemoteContract, triples_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -72,9 +74,35 @@ class TestFuseki(RemoteContract):
         return make
 
 
-def test_the_page_about_fuseki_can_be_followed(
+STREAM = """
+[prefixes]
+"" = "http://example.org/"
+[streams.":mentioned"]
+connector = "lines"
+options = { path = "mentions.ndjson" }
+[streams.":mentioned".mapping]
+subject = "http://example.org/{user}"
+time = "t"
+properties = { ":n" = { field = "n", datatype = "xsd:integer" } }
+"""
+QUERY = """SELECT ?user (?n + ?followers AS ?score) FROM NAMED WINDOW :w ON :mentioned [RANGE 3s]
+WHERE { WINDOW :w { ?user :n ?n } SERVICE :people { ?user :followers ?followers } }
+ORDER BY DESC(?score) LIMIT 1"""
+
+
+def test_the_service_on_the_page_about_fuseki_is_joined_with(
     fuseki: FusekiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    (shown,) = snippets_of(DOCS / "howto" / "fuseki.md")
+    fuseki.update(
+        "PREFIX : <http://example.org/> CLEAR ALL; "
+        "INSERT DATA { :ann :followers 100 . :bob :followers 7 }"
+    )
     monkeypatch.setenv("FUSEKI", fuseki.query_url.removesuffix("/query"))
-    follow(DOCS / "howto" / "fuseki.md")
+    (tmp_path / "catalog.toml").write_text(STREAM + shown.text)
+    events = [{"t": 1000, "user": "ann", "n": 3}, {"t": 2000, "user": "bob", "n": 50}]
+    (tmp_path / "mentions.ndjson").write_text("".join(f"{json.dumps(each)}\n" for each in events))
+    with Engine.from_catalog(tmp_path / "catalog.toml", runtime="local", until_end=True) as engine:
+        (answer,) = engine.register(QUERY)
+    (row,) = answer.rows
+    assert (str(row.bindings["user"]), row.score) == ("http://example.org/ann", 103.0)
