@@ -23,6 +23,8 @@ def with_stream_warnings(analysis: Analysis, catalog: Catalog) -> Analysis:
     found = [
         warning
         for window in _windows(analysis.plan)
+        # The clock's stream is in no catalog.
+        if window.stream.value in catalog.streams
         for warning in _warnings(catalog.streams[window.stream.value], window)
     ]
     return replace(analysis, diagnostics=(*analysis.diagnostics, *found))

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from acquatop import Answer, Engine, Status
+from acquatop.app.cli import main
 from acquatop.app.serve.service import QueryService
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import UserError
@@ -179,6 +180,24 @@ def test_the_service_explains_it_and_shows_its_view(market: Market) -> None:
         assert service.queries() == []
     finally:
         service.stop()
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        ("check", "ok"),
+        ("explain", "k = 3, kmax = 13"),
+        ("run", "K-list e/s39 39, e/s38 38, e/s37 37; N-list e/s36 36"),
+    ],
+)
+def test_the_command_line_takes_it(
+    market: Market, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str, said: str
+) -> None:
+    text = tmp_path / "query.rspql"
+    text.write_text(query("every", 3))
+    more = ["--until-end", "--show-list", "--runtime", "local"] if verb == "run" else []
+    assert main([verb, str(text), "--catalog", str(market.catalog), *more]) == 0
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_recording_refuses_it_by_name(market: Market, tmp_path: Path) -> None:
