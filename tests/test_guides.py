@@ -4,6 +4,7 @@ and prints what they say.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import sysconfig
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from acquatop import Engine
 from examples.mosquitto import MosquittoBroker
 from examples.oxigraph import OxigraphServer
 from tests.support.guides import follow, snippets_of
@@ -21,8 +23,8 @@ from tests.support.markers import THOROUGH
 DOCS = Path(__file__).parents[1] / "docs"
 GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]
 NEED_SPARK = ("cluster.md",)
-ELSEWHERE = ("kafka.md",)
-"""Pages that are followed where their servers run."""
+ELSEWHERE = ("extend.md", "kafka.md")
+"""Pages that tests of their own follow."""
 
 INSTALLED_ALONE = {
     "PIP_NO_INDEX": "1",
@@ -68,6 +70,35 @@ def test_the_tutorial_can_be_followed(
 )
 def test_a_how_to_page_can_be_followed(page: str, folder: Path) -> None:
     follow(DOCS / "howto" / page)
+
+
+WITH_PRICES = """[prefixes]
+"" = "http://example.org/"
+[streams.":bought"]
+connector = "lines"
+options = { path = "bought.ndjson" }
+[streams.":bought".mapping]
+subject = "http://example.org/user/{user}"
+time = "t"
+properties = { ":n" = { field = "n", datatype = "xsd:integer" } }
+"""
+PRICED = """SELECT ?user (?n + halved(?price) AS ?score)
+FROM NAMED WINDOW :w ON :bought [RANGE 3s]
+WHERE { WINDOW :w { ?user :n ?n } SERVICE :prices { ?user :price ?price } }
+ORDER BY DESC(?score) LIMIT 1"""
+
+
+@THOROUGH
+def test_what_the_page_about_extensions_installs_answers_a_query(folder: Path) -> None:
+    follow(DOCS / "howto" / "extend.md")
+    catalog = WITH_PRICES + (folder / "prices.toml").read_text("utf-8")
+    (folder / "catalog.toml").write_text(catalog)
+    events = ({"t": 1000, "user": "ann", "n": 5}, {"t": 2000, "user": "bob", "n": 1})
+    (folder / "bought.ndjson").write_text("".join(f"{json.dumps(each)}\n" for each in events))
+    with Engine.from_catalog("catalog.toml", runtime="local", until_end=True) as engine:
+        (answer,) = engine.register(PRICED)
+    (row,) = answer.rows
+    assert (str(row.bindings["user"]), row.score) == ("http://example.org/user/bob", 31.0)
 
 
 @pytest.mark.parametrize("page", NEED_SPARK)
