@@ -229,7 +229,7 @@ def test_the_documentation_can_be_read() -> None:
     pages = (ROOT / "docs").rglob("*.md")
     written = (word for page in pages for word in page.read_text("utf-8").split())
     # The bars of tables are none.
-    assert sum(any(sign.isalnum() for sign in word) for word in written) <= 40_000
+    assert sum(any(sign.isalnum() for sign in word) for word in written) <= 41_000
 
 
 @THOROUGH
