@@ -33,9 +33,15 @@ class Document:
         self._lines = text.splitlines()
         self._variables = variables
         self._problems: list[str] = []
+        self._unset: set[Keys] = set()
+        """Paths of texts that lack a variable: what else is wrong with them follows from that."""
 
     def problem(self, path: Keys, message: str, hint: str | None = None) -> None:
-        """Note a problem at a path of keys."""
+        """Note a problem at a path of keys, unless its text lacks a variable."""
+        if path not in self._unset:
+            self._note(path, message, hint)
+
+    def _note(self, path: Keys, message: str, hint: str | None = None) -> None:
         line = self._line_of(path)
         place = f"{self.file}:{line}" if line else str(self.file)
         where = f" in [{'.'.join(_written(key) for key in path)}]" if path else ""
@@ -51,7 +57,8 @@ class Document:
 
         def value(match: re.Match[str]) -> str:
             if match[1] not in self._variables:
-                self.problem(path, f"the environment variable {match[1]} is not set")
+                self._unset.add(path)
+                self._note(path, f"the environment variable {match[1]} is not set")
             return self._variables.get(match[1], "")
 
         return re.sub(r"\$\{(\w+)\}", value, text)

@@ -49,6 +49,16 @@ def problems(keys: str, *tables: str, **variables: str) -> str:
     return str(caught.value)
 
 
+def test_an_unset_variable_is_one_problem_whatever_follows_from_it() -> None:
+    lacking = 'endpoint = "${HOST}${PATH}"'
+    found = problems(lacking, REFRESH).splitlines()
+    assert [re.sub(r"^.*?: | in \[.*$", "", each) for each in found] == [
+        "the environment variable HOST is not set",
+        "the environment variable PATH is not set",
+    ]
+    assert "not an http or https address" in problems(lacking, REFRESH, HOST="ftp://x", PATH="/q")
+
+
 def test_a_sparql_service_needs_an_address_and_a_budget_only() -> None:
     service = load(SPARQL, REFRESH)
     assert isinstance(service.source, SparqlSource)
