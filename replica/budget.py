@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,16 @@ NOTHING = Budget(0, 0, 0.0)
 
 
 @dataclass(frozen=True)
+class SpendingPart:
+    """Part of what several answers report, that is one's own if each has an equal one."""
+
+    items: float
+    requests: float
+    seconds: float
+    failed: float
+
+
+@dataclass(frozen=True)
 class Spending:
     """Spending of an evaluation: items asked for, requests sent and failed, seconds waited."""
 
@@ -32,7 +42,26 @@ class Spending:
     seconds: float = 0.0
     failed: int = 0
     shared_by: int = 1
-    """Number of answers that report it: it was spent once for all of them."""
+    """Most answers that report something of it: it was spent once for all of them."""
+    part: SpendingPart | None = None
+    """Part of each of these answers; None if all of it is one's own."""
+
+    @property
+    def own(self) -> SpendingPart:
+        """Part that is one's own: those of all answers are what was spent."""
+        whole = SpendingPart(self.items, self.requests, self.seconds, self.failed)
+        return self.part or whole
+
+    def for_answers(self, count: int) -> Spending:
+        """Return it as spent for so many answers together.
+
+        >>> Spending(items=6, requests=3).for_answers(3).own.items
+        2.0
+        """
+        if count < 2:
+            return self
+        parts = (each / count for each in (self.items, self.requests, self.seconds, self.failed))
+        return replace(self, shared_by=count, part=SpendingPart(*parts))
 
     def __add__(self, other: Spending) -> Spending:
         return Spending(
@@ -41,4 +70,16 @@ class Spending:
             self.seconds + other.seconds,
             self.failed + other.failed,
             max(self.shared_by, other.shared_by),
+            self._parts_with(other),
+        )
+
+    def _parts_with(self, other: Spending) -> SpendingPart | None:
+        if self.part is None and other.part is None:
+            return None
+        mine, others = self.own, other.own
+        return SpendingPart(
+            mine.items + others.items,
+            mine.requests + others.requests,
+            mine.seconds + others.seconds,
+            mine.failed + others.failed,
         )

@@ -485,12 +485,12 @@ class TopKPlan:
 
     @property
     def shares_budget(self) -> bool:
-        """True if queries like it share the budget of the one service that they ask.
+        """True if queries like it share the budgets of the services that they ask.
 
         Their windows are over time, so some close together.
         """
-        is_over_time = isinstance(self.window, Window)
-        return self.service is not None and self.join is None and not self.parts and is_over_time
+        asks = self.service is not None or (self.join is not None and not self.join.is_constant)
+        return asks and not self.parts and isinstance(self.window, Window)
 
 
 Plan = TopKPlan | WindowedPlan

@@ -78,7 +78,7 @@ def _close(
         _Sharing(slot, slot.evaluation, until_ms)
         for slot, until_ms in until.items()
         if isinstance(slot.evaluation, BudgetSharer)
-        and slot.evaluation.lane is not None
+        and len(slot.evaluation.lanes)
         and len(slot.streams) < 2
     ]
     count = 0

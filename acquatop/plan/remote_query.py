@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from acquatop.ingest.terms import from_ast
+from replica.key_tuples import key_text, terms_in
 from replica.remotes.records import RecordMapping, Star
 from rspql.ast import (
     Group,
@@ -53,7 +54,10 @@ class RemoteQuery:
             return replace(node, name=names[node.name]) if isinstance(node, Variable) else node
 
         wanted = tuple(sorted(names[name] for name in self.variables))
-        key = None if self.key is None else names.get(self.key, self.key)
+        key = None
+        if self.key is not None:
+            key = key_text(names.get(each, each) for each in terms_in(self.key))
+            names = {**names, self.key: key}
         return RemoteQuery(rewritten(self.group, renamed), wanted, key), names
 
     def star(self, mapping: RecordMapping) -> Star:

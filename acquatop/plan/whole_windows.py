@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import bind_windowed
 from acquatop.plan.bound import BoundQuery, BoundWindowed
-from rspql.diagnostics import Diagnostic
+from rspql.diagnostics import Diagnostic, QueryError
 
 
 def whole_windows_of(bound: BoundQuery, catalog: Catalog) -> BoundWindowed:
@@ -27,4 +28,5 @@ def in_whole_windows(bound: BoundQuery, catalog: Catalog) -> Iterator[BoundWindo
     message = "an older version has left its state so; under another name it begins anew"
     reason = Diagnostic("kept", message, plan.window.name.span, severity="warning")
     for each in (plan.in_digits, plan.windowed):
-        yield replace(bind_windowed(each, catalog, text="", name=bound.name), reason=reason)
+        with suppress(QueryError):  # then its services could never answer it so
+            yield replace(bind_windowed(each, catalog, text="", name=bound.name), reason=reason)

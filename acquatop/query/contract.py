@@ -13,7 +13,7 @@ from acquatop.answer.window_lists import WindowLists
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.plan.bound import Bound
-from acquatop.refresh.pool_lane import PoolLane
+from acquatop.refresh.lanes import Lanes
 
 MAX_EMPTY_WINDOWS = 10_000
 """Longest run of empty windows that is answered one by one: a longer one is a jump in time."""
@@ -137,7 +137,7 @@ class BudgetSharer(Protocol):
     to that time.
     """
 
-    lane: PoolLane | None
+    lanes: Lanes
 
     @property
     def slide_ms(self) -> float:

@@ -27,8 +27,9 @@ from acquatop.query.member import Member
 from acquatop.query.ranking import ChangingRanking
 from acquatop.query.schedule.one_window import OneWindow
 from acquatop.query.topk.ranking import TopKN
+from acquatop.refresh.join_refresh import JoinRefresh
+from acquatop.refresh.lanes import Lanes
 from acquatop.refresh.open_replicas import Joined
-from acquatop.refresh.pool_lane import PoolLane
 from acquatop.refresh.replica_refresh import RankingNeeds, ReplicaRefresh
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
@@ -50,7 +51,7 @@ class TopKEvaluation:
     They differ in scores, limits and projections. They share the content, the replica and its
     budget: one evaluation per close of a window. If ``expects`` is False, expected quality is not
     estimated. Parts made for one evaluation can be handed to another with the same ``hashes``.
-    NOW() is the ``instant`` of a close. With a ``lane`` the budget is shared with other evaluations
+    NOW() is the ``instant`` of a close. In ``lanes`` budgets are shared with other evaluations
     (:class:`~acquatop.query.contract.BudgetSharer`). Not thread-safe.
     """
 
@@ -68,11 +69,10 @@ class TopKEvaluation:
         expects: bool = True,
         hashes: IdentityHash | None = None,
         instant: Callable[[int], int] = int,
-        lane: PoolLane | None = None,
+        lanes: Lanes | None = None,
     ) -> None:
         self.slide_ms = bound.windows.slide_ms
-        self.lane = lane
-        self._in_lane = set() if lane is None else {bound.name}
+        self.lanes = lanes or Lanes()
         self.maintainer = maintainer
         self.members: dict[str, Member[ChangingRanking]] = {}
         self._windows = bound.windows
@@ -80,7 +80,7 @@ class TopKEvaluation:
         self._wall_clock = wall_clock
         self._instant = instant
         self._remote = remote_of(
-            bound, maintainer, rankers, random, clock=clock, expects=expects, lane=lane
+            bound, maintainer, rankers, random, clock=clock, expects=expects, lanes=self.lanes
         )
         self._schedule = OneWindow(bound.windows)
         self._content = content_of(bound, self._remote, scattered, move, hashes)
@@ -115,9 +115,7 @@ class TopKEvaluation:
         ranking = self._content.enrol(bound)
         if since is not None:
             ranking.close_before(since)
-        if self.lane is not None:
-            self._in_lane.add(bound.name)
-            self.lane.join(bound.name, bound.weight, [bound.windows])
+        self.lanes.join(bound.name, bound.weight, [bound.windows])
         member = self.members[bound.name] = Member(
             bound,
             ranking,
@@ -133,17 +131,11 @@ class TopKEvaluation:
         """Drop a member."""
         if self.members.pop(name, None) is not None:
             self._content.leave(name)
-            self._leave_lane(name)
-
-    def _leave_lane(self, name: str) -> None:
-        if self.lane is not None and name in self._in_lane:
-            self._in_lane.discard(name)
-            self.lane.leave(name)
+            self.lanes.leave(name)
 
     def close(self) -> None:
         """Close the replica's feed, and release the content's files."""
-        for name in list(self._in_lane):
-            self._leave_lane(name)
+        self.lanes.close()
         self._remote.close()
         self._content.release()
 
@@ -287,8 +279,7 @@ class TopKEvaluation:
 
     def expect(self) -> None:
         """Tell the pool that the next window is due."""
-        if self.lane is not None:
-            self.lane.expect(sum(member.bound.weight for member in self.members.values()))
+        self.lanes.expect(sum(member.bound.weight for member in self.members.values()))
 
     def offer(self, watermark_ms: int) -> None:
         """Tell the pool what the next window, due at a watermark, wants of the remote."""
@@ -303,7 +294,7 @@ class TopKEvaluation:
             self._open_from(window + 1)
             return
         refresh, self._inquired = self._remote.refresh, self._inquire(window)
-        assert isinstance(refresh, ReplicaRefresh), "only replicas of one service have a pool"
+        assert isinstance(refresh, ReplicaRefresh | JoinRefresh), "others share no budget"
         refresh.offer(window, self._inquired.needs)
 
     def _open_from(self, window: int) -> None:

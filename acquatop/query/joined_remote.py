@@ -14,8 +14,8 @@ from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts, ReplicaFact
 from acquatop.query.rolled_up_facts import RolledUpFacts
 from acquatop.refresh.constant_join import ConstantJoin, ConstantRefresh
 from acquatop.refresh.join_refresh import JoinedReplicas, JoinRefresh
+from acquatop.refresh.lanes import Lanes
 from acquatop.refresh.open_replicas import Joined
-from acquatop.refresh.pool_lane import PoolLane
 from acquatop.refresh.replica_refresh import NoRefresh, ReplicaRefresh, WindowRefresh
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
@@ -141,11 +141,11 @@ def remote_of(
     *,
     clock: Clock,
     expects: bool,
-    lane: PoolLane | None = None,
+    lanes: Lanes | None = None,
 ) -> JoinedRemote:
     """Return what a query joins its stream with, if there is anything.
 
-    With a ``lane``, it shares its budget with other queries.
+    In ``lanes`` it shares budgets with other queries.
     """
     if maintainer is None:
         return NoRemote()
@@ -154,10 +154,13 @@ def remote_of(
     assert bound.service is not None
     random = random or np.random.default_rng(0)
     counts = isinstance(bound.plan.window, CountWindow)
+    by_service = {} if lanes is None else lanes.by_service
     slide_ms = None if counts else bound.windows.slide_ms
     refresh: WindowRefresh
     if isinstance(maintainer, JoinedReplicas):
-        refresh = JoinRefresh(maintainer, rankers, random, slide_ms=slide_ms, clock=clock)
+        refresh = JoinRefresh(
+            maintainer, rankers, random, slide_ms=slide_ms, clock=clock, lanes=by_service
+        )
     else:
         refresh = ReplicaRefresh(
             bound.service,
@@ -166,6 +169,6 @@ def remote_of(
             random,
             slide_ms=slide_ms,
             clock=clock,
-            lane=lane,
+            lane=by_service.get(bound.service.iri),
         )
     return ReplicaRemote(maintainer, refresh, expects=expects)

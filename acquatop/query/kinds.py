@@ -28,8 +28,8 @@ from acquatop.query.table.evaluation import TableEvaluation
 from acquatop.query.table.opened import OpenTables
 from acquatop.refresh.constant_join import ConstantJoin
 from acquatop.refresh.join_refresh import JoinedReplicas
+from acquatop.refresh.lanes import Lanes
 from acquatop.refresh.open_replicas import Joined, Replicas
-from acquatop.refresh.pool_lane import PoolLane
 from connectors.object_store.address import StoreAddress
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
@@ -93,18 +93,17 @@ def open_evaluation(
 
 
 def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Evaluation:
-    lane = resources.replicas.lane(bound)
+    lanes = resources.replicas.lanes(bound)
     with ExitStack() as failing:
-        if lane is not None:
-            failing.callback(lane.leave, bound.name)
-        replica = resources.replicas.open(bound, load=load, lane=lane)
-        found = _top_k_over(bound, key, resources, replica, lane)
+        failing.callback(lanes.close)
+        replica = resources.replicas.open(bound, load=load, lanes=lanes)
+        found = _top_k_over(bound, key, resources, replica, lanes)
         failing.pop_all()
     return found
 
 
 def _top_k_over(
-    bound: BoundQuery, key: str, resources: Resources, replica: Joined | None, lane: PoolLane | None
+    bound: BoundQuery, key: str, resources: Resources, replica: Joined | None, lanes: Lanes
 ) -> Evaluation:
     with _closed_on_failure([] if replica is None else [replica]):
 
@@ -128,7 +127,7 @@ def _top_k_over(
             rankers=resources.rankers,
             scattered=scatter() if bound.keys_in_executors else None,
             move=move if bound.keys_may_move else None,
-            lane=lane,
+            lanes=lanes,
         )
 
 

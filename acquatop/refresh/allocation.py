@@ -45,6 +45,7 @@ class Allocation:
         """Return all keys, each once, in the order in which to ask for ``most`` of them."""
         bids = [bid for bid in bids if bid.keys]
         if len(bids) == 1:
+            self._pay(bids[0].query, min(most, len(bids[0].keys)))
             return list(bids[0].keys)
         worth = dict.fromkeys(in_turn([bid.keys for bid in bids]), 0.0)
         for bid in bids:
@@ -66,8 +67,27 @@ class Allocation:
 
     def _note(self, bids: Sequence[Bid[KeyT]], chosen: frozenset[KeyT]) -> None:
         for bid in bids:
-            left = self._owed[bid.query] - sum(key in chosen for key in bid.keys)
-            self._owed[bid.query] = max(0.0, left)
+            self._pay(bid.query, sum(key in chosen for key in bid.keys))
+
+    def _pay(self, query: str, keys: int) -> None:
+        if query in self._owed:
+            self._owed[query] = max(0.0, self._owed[query] - keys)
+
+    def kept(self, to_come: Mapping[str, float], bids: Sequence[Bid[KeyT]], most: int) -> int:
+        """Return how many of ``most`` keys to keep for queries that bid later, by their weights.
+
+        What they will want cannot be compared yet, so each is owed its whole share.
+
+        >>> Allocation().kept({"late": 1.0}, [Bid("now", 3.0, ["k"], [1.0])], 8)
+        2
+        """
+        weight = sum({bid.query: bid.weight for bid in bids}.values()) + sum(to_come.values())
+        kept = 0
+        for query, each in to_come.items():
+            share = most * each / weight
+            self._owed[query] = min(self._owed.get(query, 0.0) + share, share + 1)
+            kept += int(self._owed[query])
+        return min(kept, most)
 
     def forget(self, query: str) -> None:
         """Owe nothing to a query that has left."""

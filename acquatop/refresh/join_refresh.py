@@ -15,10 +15,11 @@ from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.services import Service
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.refresh.allocation import in_turn
-from acquatop.refresh.flow import KeyRequest, ReplicaFlow, fetch, order_of
+from acquatop.refresh.allocation import Bid
+from acquatop.refresh.flow import ReplicaFlow, order_of
 from acquatop.refresh.joined_view import JoinedView
 from acquatop.refresh.order import RefreshOrder
+from acquatop.refresh.pool_lane import PoolLane, fetch_of, lanes_of, pack_lanes, resume_lanes
 from acquatop.refresh.proposers import proposer_of
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, RankingNeeds
@@ -93,7 +94,8 @@ class JoinRefresh:
     """Refresh of replicas that are joined. A service asked by another's answers is asked after it.
 
     The others are asked at the same time. Those asked later have what is left of the evaluation's
-    time. Services of one account take turns in asking first.
+    time. Each service's budget is that of its lane, in ``lanes`` by IRI; without one it is the
+    evaluation's own.
     """
 
     def __init__(
@@ -104,8 +106,10 @@ class JoinRefresh:
         *,
         slide_ms: int | None,
         clock: Clock = time.monotonic,
+        lanes: Mapping[str, PoolLane] = {},
     ) -> None:
         self._replicas = replicas
+        self._lanes = lanes_of(replicas.services, replicas.maintainers, lanes)
         self._view = replicas.store
         self._clock = clock
         self._flows: list[ReplicaFlow[SolutionStore]] = []
@@ -120,6 +124,9 @@ class JoinRefresh:
         ]
         self._depths = _depths(replicas.join)
         self._evicts = False
+        self._closes_ms = 0
+        self._offered: frozenset[int] = frozenset()
+        """Parts that have made offers for the window that closes."""
 
     @property
     def looks_at_panes(self) -> bool:
@@ -133,6 +140,7 @@ class JoinRefresh:
 
     def begin(self, window: int, closes_ms: int) -> Inquiry:
         """Begin the refresh of a window that closes; return the question to its rankings."""
+        self._closes_ms, self._offered = closes_ms, frozenset()
         for flow, proposer in zip(self._flows, self._proposers, strict=True):
             flow.begin(closes_ms)
             proposer.close_before(window)
@@ -150,29 +158,48 @@ class JoinRefresh:
         """Keep the results of tuples that open windows need, and what they depend on."""
         self._view.touch_needs(keys)
 
-    def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
-        """Refresh the keys that the window needs most; rankings take turns in naming keys."""
-        started = self._clock()
+    def offer(self, window: int, needs: Sequence[RankingNeeds]) -> None:
+        """Say what the window needs of the services that are asked first, and that more follows."""
         if self._evicts:
             self._view.evict()
-        count = len(self._flows)
-        refreshed: list[Refreshed | None] = [None] * count
-        turn = window % count
-        parts = sorted(range(count), key=lambda at: (self._depths[at], (at - turn) % count))
+        for at, depth in enumerate(self._depths):
+            if depth:
+                for each in needs:
+                    self._lanes[at].announce(self._closes_ms, each.query, each.weight)
+        self._offer_parts([at for at, depth in enumerate(self._depths) if not depth], window, needs)
+
+    def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
+        """Refresh the keys that are worth most to this window, and to others due at the time."""
+        started = self._clock()
+        if not self._offered:
+            self.offer(window, needs)
+        refreshed: list[Refreshed | None] = [None] * len(self._flows)
+        spent = Spending()
+        parts = sorted(range(len(self._flows)), key=self._depths.__getitem__)
         for _, level in groupby(parts, key=self._depths.__getitem__):
             several = list(level)
-            requests = [
-                KeyRequest(
-                    self._flows[at].maintainer,
-                    in_turn([self._ordered(at, window, each) for each in needs]),
-                )
-                for at in several
-            ]
-            for at, each in zip(several, fetch(requests, started + longest_wait), strict=True):
+            self._offer_parts([at for at in several if at not in self._offered], window, needs)
+            wanted = [(self._lanes[at], self._flows[at].maintainer) for at in several]
+            found = fetch_of(wanted, started + longest_wait)
+            for at, each in zip(several, found, strict=True):
                 refreshed[at] = each
-        return self._together([each for each in refreshed if each is not None], needs, started)
+            # All parts of one lane report what was spent for all.
+            by_lane = {id(lane): each for (lane, _), each in zip(wanted, found, strict=True)}
+            spent = sum((each.spending for each in by_lane.values()), spent)
+        spent = replace(spent, seconds=self._clock() - started)
+        return self._together([each for each in refreshed if each is not None], needs, spent)
 
-    def _ordered(self, at: int, window: int, needs: RankingNeeds) -> list[str]:
+    def _offer_parts(
+        self, parts: Sequence[int], window: int, needs: Sequence[RankingNeeds]
+    ) -> None:
+        own = sum(each.weight for each in needs)
+        for at in parts:
+            lane = self._lanes[at]
+            bids = [self._bid(at, window, each, lane.share(each.weight, own)) for each in needs]
+            lane.offer(self._closes_ms, self._flows[at].maintainer, bids)
+        self._offered |= frozenset(parts)
+
+    def _bid(self, at: int, window: int, needs: RankingNeeds, share: float) -> Bid[str]:
         """Return the keys of one service in the order in which to ask for them."""
         wanted, store = needs.wanted, self._flows[at].maintainer.store
         proposed = self._proposers[at].propose(window, wanted.candidates)
@@ -182,9 +209,16 @@ class JoinRefresh:
         absent = self._first(most, at, wanted.unknown, lambda key: key in store)
         absent += self._first(most, at, wanted.absent, lambda key: True)
         self._orders[at].tuples, of_service = self._of_service(at, proposed)
-        return self._flows[at].ordered(
-            unknown, of_service, absent, window=window, k=needs.k, scoring=needs.scoring
+        keys, worths = self._flows[at].appraised(
+            unknown,
+            of_service,
+            absent,
+            window=window,
+            k=needs.k,
+            scoring=needs.scoring,
+            share=share,
         )
+        return Bid(needs.query, needs.weight, keys, worths.tolist())
 
     def _first(
         self, most: int, at: int, tuples: Iterable[str], is_meant: Callable[[str], bool]
@@ -212,7 +246,7 @@ class JoinRefresh:
         )
 
     def _together(
-        self, refreshed: Sequence[Refreshed], needs: Sequence[RankingNeeds], started: float
+        self, refreshed: Sequence[Refreshed], needs: Sequence[RankingNeeds], spent: Spending
     ) -> Refreshed:
         """Bring the view up to date, and return what all services have said together."""
         self._view.forget_evicted()
@@ -225,11 +259,10 @@ class JoinRefresh:
         rejected: Counter[str] = Counter()
         for each in refreshed:
             rejected.update(each.rejected)
-        spent = sum((each.spending for each in refreshed), Spending(shared_by=max(1, len(needs))))
         return Refreshed(
             self._view.wholly(fetched),
             tuple(sorted(told.changed)),
-            replace(spent, seconds=self._clock() - started),
+            spent,
             0,
             next((each.failure for each in refreshed if each.failure), None),
             dict(rejected),
@@ -244,7 +277,7 @@ class JoinRefresh:
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the replicas with their histories, the orders' state, and the view's."""
-        parts = {"view": self._view.snapshot()}
+        parts = {"view": self._view.snapshot(), **pack_lanes(self._lanes)}
         if self._replicas.join.looks_back:
             parts[_PAST] = self._view.history_snapshot()
         for at, (flow, proposer) in enumerate(zip(self._flows, self._proposers, strict=True)):
@@ -254,6 +287,7 @@ class JoinRefresh:
     def resume(self, parts: Mapping[str, bytes]) -> None:
         """Restore the parts of a snapshot."""
         inner = unpack_parts(parts["refresher"])
+        resume_lanes(self._lanes, inner)
         for at, (flow, proposer) in enumerate(zip(self._flows, self._proposers, strict=True)):
             part = unpack_parts(inner[f"part{at}"])
             flow.resume(part)

@@ -20,6 +20,7 @@ from acquatop.plan.remote_query import RemoteQuery
 from acquatop.plugins import FEEDS, OWN_FEEDS
 from acquatop.refresh.constant_join import ConstantJoin
 from acquatop.refresh.join_refresh import JoinedReplicas
+from acquatop.refresh.lanes import Lanes
 from acquatop.refresh.ledger_object import open_keeper
 from acquatop.refresh.open_best import open_best
 from acquatop.refresh.open_database import connections_of
@@ -108,18 +109,24 @@ class Replicas:
     _ways: dict[str, _Way] = field(default_factory=dict)
     _elsewhere: dict[str, LedgerElsewhere] = field(default_factory=dict)
 
-    def lane(self, bound: BoundQuery) -> PoolLane | None:
-        """Return the lane of a query in the pool of its service, which it then is in; None if it
-        shares nothing.
-        """
-        if not self.shares or bound.service is None or not bound.shares_budget:
-            return None
-        service, stream = bound.service, bound.stream.iri
-        lane = self._pool(service, stream).lane(
-            stream, lambda budget: self._account(service, bound.name, budget)
+    def lanes(self, bound: BoundQuery) -> Lanes:
+        """Return the lanes of a query in the pools of its services, which it then is in."""
+        if not self.shares or not bound.plan.shares_budget:
+            return Lanes()
+        services = {each.service.iri: each.service for each in asked_patterns(bound)}
+        stream = bound.stream.iri
+        lanes = Lanes(
+            {
+                iri: self._pool(service, stream).lane(stream, self._opener(service, bound.name))
+                for iri, service in services.items()
+                if service.refresh.shared
+            }
         )
-        lane.join(bound.name, bound.weight, [bound.windows])
-        return lane
+        lanes.join(bound.name, bound.weight, [bound.windows])
+        return lanes
+
+    def _opener(self, service: Service, query: str) -> Callable[[SharedBudget], Account]:
+        return lambda budget: self._account(service, query, budget)
 
     def _pool(self, service: Service, stream: str) -> ServicePool:
         """Return the pool of a service.
@@ -133,13 +140,13 @@ class Replicas:
         return self._pools[key]
 
     def open(
-        self, bound: BoundQuery, *, load: bool = True, lane: PoolLane | None = None
+        self, bound: BoundQuery, *, load: bool = True, lanes: Lanes | None = None
     ) -> Joined | None:
         """Return the maintainer of a top-k query's replica; None if the query joins nothing.
 
         The replica is filled if the catalog says so, or with what another one of the pool knows
-        already, if the query is in a ``lane``. Without ``load`` it stays empty, to be restored from
-        elsewhere.
+        already, if the query is in a lane of it. Without ``load`` it stays empty, to be restored
+        from elsewhere.
 
         Raises :class:`~acquatop.errors.EnvironmentProblem` if the remote cannot be reached to fill
         it.
@@ -150,16 +157,24 @@ class Replicas:
         if not patterns:
             return None
         if bound.plan.join is not None:
-            maintainers = self._open_several(patterns, bound.name, load=load)
+            maintainers = self._open_several(patterns, bound, load=load, lanes=lanes)
             return JoinedReplicas(bound.plan.join, bound.services, maintainers, bound.graphs)
         (asked,) = patterns
         kind = ReplicaStore if asked.service.solutions == "one" else RunStore
         store = kind(asked.key, asked.question.variables, limit=asked.service.capacity)
+        lane = None if lanes is None else lanes.by_service.get(asked.service.iri)
         if lane is None:
             return self._open(store, asked, self._account(asked.service, bound.name), load=load)
+        return self._open_in(lane, store, asked, load=load)
+
+    def _open_in(
+        self, lane: PoolLane, store: StoreT, asked: AskedPattern, *, load: bool
+    ) -> Maintainer[StoreT]:
+        """Return the maintainer of a replica that tells others of its pool what it is told."""
         common, names = asked.question.in_common_names()
-        pool = self._pool(asked.service, bound.stream.iri)
-        facts = pool.facts_of(common).join(store, names)
+        # A remote may leave out solutions of a key of which only one is used.
+        question = common, isinstance(store, ReplicaStore)
+        facts = lane.facts_of(question).join(store, names)
         try:
             is_filled = load and facts.take_over()
             return self._open(store, asked, lane.account, load=load and not is_filled, facts=facts)
@@ -218,19 +233,34 @@ class Replicas:
 
         Raises :class:`~acquatop.errors.EnvironmentProblem` if a remote cannot be reached.
         """
-        return self._open_several(asked_patterns(bound), bound.name, load=load)
+        return self._open_several(asked_patterns(bound), bound, load=load)
 
     def _open_several(
-        self, patterns: Sequence[AskedPattern], name: str, *, load: bool
+        self,
+        patterns: Sequence[AskedPattern],
+        bound: BoundQuery | BoundWindowed,
+        *,
+        load: bool,
+        lanes: Lanes | None = None,
     ) -> list[Maintainer[SolutionStore]]:
+        shared = {} if lanes is None else lanes.by_service
         services = {each.service.iri: each.service for each in patterns}
-        accounts = {iri: self._account(service, name) for iri, service in services.items()}
+        accounts = {
+            iri: self._account(service, bound.name)
+            for iri, service in services.items()
+            if iri not in shared
+        }
         opened: list[Maintainer[SolutionStore]] = []
         try:
             for each in patterns:
                 question, service = each.question, each.service
                 store = SolutionStore(question.key, question.variables, limit=service.capacity)
-                opened.append(self._open(store, each, accounts[service.iri], load=load))
+                lane = shared.get(service.iri)
+                opened.append(
+                    self._open(store, each, accounts[service.iri], load=load)
+                    if lane is None
+                    else self._open_in(lane, store, each, load=load)
+                )
         except BaseException:
             for maintainer in opened:
                 maintainer.close()

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from acquatop.catalog.services import Service
 from acquatop.refresh.allocation import Allocation, Bid
 from acquatop.refresh.flow import KeyRequest, fetch
+from acquatop.topk.snapshot import State, pack, reading, unpack
 from acquatop.windows import Windows
 from replica.budget import Spending
 from replica.maintainer import Maintainer, Refreshed
+from replica.shared_facts import SharedFacts
 from replica.spending.account import Account
-from replica.store import JoinedStore
+from replica.store import JoinedStore, SolutionStore
 
-Keeper = Maintainer[JoinedStore]
+_POOL, _VERSION = "pool", 1
+
+FactsOf = Callable[[Hashable], SharedFacts]
+"""Function that returns the facts about a question."""
+
+AnyKeeper = Maintainer[JoinedStore] | Maintainer[SolutionStore]
+"""Maintainer of a replica of any kind."""
 
 
 @dataclass(frozen=True)
 class _Offer:
     """Bids of one evaluation for keys of its replica."""
 
-    keeper: Keeper
+    keeper: AnyKeeper
     bids: Sequence[Bid[str]]
 
     @property
@@ -48,14 +57,22 @@ class PoolLane:
     thread-safe, but for who joins and leaves; the account may share its budget with other lanes.
     """
 
-    def __init__(self, account: Account) -> None:
+    def __init__(
+        self, account: Account, facts_of: FactsOf = lambda question: SharedFacts()
+    ) -> None:
         self.account = account
+        self.facts_of: FactsOf = facts_of or (lambda question: SharedFacts())
         self._members: Mapping[str, _Member] = {}
         self._joining = threading.Lock()
         self._allocation = Allocation()
         self._closes_ms: int | None = None
         self._expected = 0.0
         self._offers: list[_Offer] = []
+        self._to_come: dict[str, float] = {}
+        """Weights of queries that have announced offers."""
+        self._asked: list[_Offer] = []
+        """Offers that are being settled, by ``_requests``."""
+        self._requests: Sequence[KeyRequest] = []
         self._results: dict[int, Refreshed] = {}
 
     @property
@@ -94,18 +111,20 @@ class PoolLane:
         whole = max(self._expected, own)
         return weight / whole if whole > 0 else 1.0
 
-    def offer(self, closes_ms: int, keeper: Keeper, bids: Sequence[Bid[str]]) -> None:
+    def offer(self, closes_ms: int, keeper: AnyKeeper, bids: Sequence[Bid[str]]) -> None:
         """Take the bids of an evaluation for the windows that close at a time."""
-        if closes_ms != self._closes_ms:
-            self._closes_ms, self._offers, self._results = closes_ms, [], {}
+        self._go_to(closes_ms)
         self._offers.append(_Offer(keeper, bids))
 
-    def fetch(self, keeper: Keeper, until: float) -> Refreshed:
-        """Return what was fetched for an evaluation that has offered its bids."""
-        if id(keeper) not in self._results:
-            offers, self._offers, self._expected = self._offers, [], 0.0
-            self._results = self._settled(offers, until)
-        return self._results.pop(id(keeper))
+    def announce(self, closes_ms: int, query: str, weight: float) -> None:
+        """Keep a query's share of this close: its keys follow from what is asked first."""
+        self._go_to(closes_ms)
+        self._to_come[query] = weight
+
+    def _go_to(self, closes_ms: int) -> None:
+        if closes_ms != self._closes_ms:
+            self._closes_ms, self._offers, self._results = closes_ms, [], {}
+            self._to_come = {}
 
     def state(self) -> Mapping[str, float]:
         """Return what queries are owed, as JSON."""
@@ -115,35 +134,40 @@ class PoolLane:
         """Restore a state."""
         self._allocation.resume(state)
 
-    def _settled(self, offers: Sequence[_Offer], until: float) -> dict[int, Refreshed]:
-        requests = self._requests(offers)
-        refreshed = fetch(requests, until)
+    def _settle(self, refreshed: Sequence[Refreshed]) -> None:
+        """Note the results of the requests: each evaluation gets what was fetched for all."""
+        offers, self._asked = self._asked, []
         spent = sum((each.spending for each in refreshed), Spending())
         seconds = max((each.spending.seconds for each in refreshed), default=0.0)
-        answers = sum(len(each.bids) for each in offers)
-        spent = replace(spent, seconds=seconds, shared_by=max(1, answers))
+        answers = len({bid.query for each in offers for bid in each.bids})
+        spent = replace(spent, seconds=seconds).for_answers(answers)
         failure = next((each.failure for each in refreshed if each.failure), None)
         fetched: dict[Hashable, frozenset[str]] = {}
-        pairs = zip(requests, refreshed, strict=True)
+        pairs = zip(self._requests, refreshed, strict=True)
         by_keeper = {id(each.maintainer): found for each, found in pairs}
         for offer in offers:
             known = fetched.get(offer.question, frozenset())
             fetched[offer.question] = known | by_keeper[id(offer.keeper)].fetched
-        return {
-            id(offer.keeper): replace(
+        for offer in offers:
+            self._results[id(offer.keeper)] = replace(
                 offer.keeper.with_told(by_keeper[id(offer.keeper)], fetched[offer.question]),
                 spending=spent,
                 failure=failure,
             )
-            for offer in offers
-        }
 
-    def _requests(self, offers: Sequence[_Offer]) -> list[KeyRequest]:
+    def _ask(self) -> Sequence[KeyRequest]:
+        """Return the requests for the keys that are worth most to all who have made offers."""
+        self._asked, self._offers, self._expected = self._offers, [], 0.0
+        self._requests = self._chosen(self._asked) if self._asked else []
+        return self._requests
+
+    def _chosen(self, offers: Sequence[_Offer]) -> list[KeyRequest]:
         """Return the keys to ask for: the first replica of each question asks for all."""
-        keepers: dict[Hashable, list[Keeper]] = {}
+        keepers: dict[Hashable, list[AnyKeeper]] = {}
         for offer in offers:
             keepers.setdefault(offer.question, []).append(offer.keeper)
-        most = offers[0].keeper.allowance(0.0).now
+        for query in {bid.query for offer in offers for bid in offer.bids}:
+            self._to_come.pop(query, None)
         bids = [
             Bid(
                 bid.query,
@@ -154,13 +178,15 @@ class PoolLane:
             for offer in offers
             for bid in offer.bids
         ]
+        most = offers[0].keeper.allowance(0.0).now
+        most -= self._allocation.kept(self._to_come, bids, most)
         order = self._allocation.order(bids, most)
         free = [
             (question, key)
             for question, key in order
             if not any(each.is_under_way(key) for each in keepers[question])
         ]
-        if len(keepers) > 1:
+        if len(keepers) > 1 or self._to_come:
             free = free[:most]
         keys: dict[Hashable, list[str]] = {}
         for question, key in free:
@@ -172,3 +198,42 @@ class PoolLane:
             for each in several[question in keys :]
         ]
         return [*asking, *others]
+
+
+def fetch_of(wanted: Sequence[tuple[PoolLane, AnyKeeper]], until: float) -> list[Refreshed]:
+    """Return what was fetched for evaluations that have made offers, of one lane or of several.
+
+    All lanes are asked at the same time.
+    """
+    lanes = {id(lane): lane for lane, keeper in wanted if id(keeper) not in lane._results}
+    asked = [(lane, lane._ask()) for lane in lanes.values()]
+    refreshed = iter(fetch((each for _, requests in asked for each in requests), until))
+    for lane, requests in asked:
+        lane._settle([next(refreshed) for _ in requests])
+    return [lane._results.pop(id(keeper)) for lane, keeper in wanted]
+
+
+def lanes_of(
+    services: Sequence[Service], keepers: Sequence[AnyKeeper], lanes: Mapping[str, PoolLane]
+) -> list[PoolLane]:
+    """Return the lane of each replica, by its service; one of its own for each other account."""
+    known: dict[int, PoolLane] = {}
+    return [
+        lanes.get(service.iri) or known.setdefault(id(keeper.account), PoolLane(keeper.account))
+        for service, keeper in zip(services, keepers, strict=True)
+    ]
+
+
+def pack_lanes(lanes: Sequence[PoolLane]) -> dict[str, bytes]:
+    """Return what the queries of lanes are owed, as parts of a snapshot."""
+    states = (pack(_POOL, _VERSION, State({"owed": each.state()}, {})) for each in lanes)
+    return {f"{_POOL}{at or ''}": state for at, state in enumerate(states)}
+
+
+def resume_lanes(lanes: Sequence[PoolLane], parts: Mapping[str, bytes]) -> None:
+    """Restore these parts; older snapshots have none."""
+    with reading():
+        for at, lane in enumerate(lanes):
+            state = parts.get(f"{_POOL}{at or ''}")
+            if state is not None:
+                lane.resume(unpack(_POOL, _VERSION, state).settings["owed"])

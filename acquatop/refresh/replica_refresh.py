@@ -17,17 +17,15 @@ from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.refresh.allocation import Bid
 from acquatop.refresh.flow import ReplicaFlow, order_of
 from acquatop.refresh.order import ScoredOrder
-from acquatop.refresh.pool_lane import PoolLane
+from acquatop.refresh.pool_lane import PoolLane, fetch_of, pack_lanes, resume_lanes
 from acquatop.refresh.proposers import proposer_of
 from acquatop.refresh.proposers.contract import Proposed
-from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
+from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.budget import Spending
 from replica.clocks import Clock
 from replica.maintainer import Maintainer, Refreshed
 from replica.rankers import RankerRegistry
 from replica.store import JoinedStore
-
-_POOL, _VERSION = "pool", 1
 
 NOTHING_REFRESHED = Refreshed(frozenset(), (), Spending(), 0, None)
 
@@ -194,7 +192,8 @@ class ReplicaRefresh:
         if not self._has_offered:
             self.offer(window, needs)
         self._has_offered = False
-        return self._lane.fetch(self._flow.maintainer, self._clock() + longest_wait)
+        wanted = [(self._lane, self._flow.maintainer)]
+        return fetch_of(wanted, self._clock() + longest_wait)[0]
 
     def note_quality(self, expected: Estimate) -> None:
         """Note the quality that the worst answer is expected to have after the refresh."""
@@ -216,15 +215,12 @@ class ReplicaRefresh:
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the replica with its history, the order's random state, the proposer's panes."""
-        pool = pack(_POOL, _VERSION, State({"owed": self._lane.state()}, {}))
-        parts = {**self._flow.snapshot(), "proposer": self._proposer.snapshot(), _POOL: pool}
-        return {"refresher": pack_parts(parts)}
+        parts = {**self._flow.snapshot(), "proposer": self._proposer.snapshot()}
+        return {"refresher": pack_parts({**parts, **pack_lanes([self._lane])})}
 
     def resume(self, parts: Mapping[str, bytes]) -> None:
         """Restore the parts of a snapshot."""
         inner = unpack_parts(parts["refresher"])
         self._flow.resume(inner)
         self._proposer.resume(inner["proposer"])
-        with reading():
-            if _POOL in inner:  # older snapshots have none
-                self._lane.resume(unpack(_POOL, _VERSION, inner[_POOL]).settings["owed"])
+        resume_lanes([self._lane], inner)

@@ -26,7 +26,7 @@ class ServicePool:
         self._facts: dict[Hashable, SharedFacts] = {}
         self._lanes: dict[str, PoolLane] = {}
 
-    def facts_of(self, question: Hashable) -> SharedFacts:
+    def _facts_of(self, question: Hashable) -> SharedFacts:
         """Return the facts about a question."""
         if question not in self._facts:
             used = {asked: each for asked, each in self._facts.items() if len(each)}
@@ -37,5 +37,5 @@ class ServicePool:
         """Return the lane of a stream's queries; a new one if all have left."""
         lane = self._lanes.get(stream)
         if lane is None or not lane.is_used:
-            lane = self._lanes[stream] = PoolLane(open_account(self._budget))
+            lane = self._lanes[stream] = PoolLane(open_account(self._budget), self._facts_of)
         return lane

@@ -246,11 +246,11 @@ class Metrics:
 
     def _count_refresh(self, seen: AnswerSeen) -> None:
         answer, query = seen.answer, seen.answer.query
-        spent, part = answer.spending, 1 / answer.spending.shared_by
-        self._requests.labels(query).inc(spent.requests * part)
-        self._items.labels(query).inc(spent.items * part)
-        self._failures.labels(query).inc(spent.failed * part)
-        self._waits.labels(query).inc(spent.seconds * part)
+        spent, part = answer.spending.own, 1 / answer.spending.shared_by
+        self._requests.labels(query).inc(spent.requests)
+        self._items.labels(query).inc(spent.items)
+        self._failures.labels(query).inc(spent.failed)
+        self._waits.labels(query).inc(spent.seconds)
         self._allowed_items.labels(query).inc(answer.budget.items * part)
         self._allowed_requests.labels(query).inc(answer.budget.requests * part)
         self._degraded.labels(query).inc(answer.failure is not None)

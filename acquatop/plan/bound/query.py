@@ -240,13 +240,6 @@ class BoundQuery:
         return replace(choice, error=error) if errs else choice
 
     @property
-    def shares_budget(self) -> bool:
-        """True if windows that close together share the budget of the one service that they ask."""
-        if self.service is None or not self.service.refresh.shared:
-            return False
-        return self.plan.shares_budget
-
-    @property
     def can_share(self) -> bool:
         """True if queries with other windows may share its structure: its scores never change."""
         return (

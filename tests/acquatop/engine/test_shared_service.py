@@ -177,7 +177,7 @@ def test_streams_share_one_budget_at_each_close_and_what_they_know(
         assert max(spent.values()) <= items
         assert sum(spent.values()) == asked_for(server)
         each = [answer.spending for several in found.values() for answer in several]
-        parts = sum(spending.items / spending.shared_by for spending in each)
+        parts = sum(spending.own.items for spending in each)
         assert parts == pytest.approx(asked_for(server))
     for query in queries:
         for answer in found[query.name]:

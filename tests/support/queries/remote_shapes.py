@@ -31,8 +31,8 @@ from acquatop.query.contract import Evaluation, Tick
 from acquatop.query.kinds import Resources, open_evaluation
 from acquatop.query.sparql.engine import LocalEngine
 from acquatop.refresh.join_refresh import JoinedReplicas
+from acquatop.refresh.lanes import Lanes
 from acquatop.refresh.open_replicas import Replicas
-from acquatop.refresh.pool_lane import PoolLane
 from replica.key_tuples import SEPARATOR, key_text, terms_in
 from replica.rankers import DEFAULT_RANKERS
 from replica.remotes import RemoteError
@@ -175,9 +175,9 @@ class OpenedReplicas(Replicas):
 
     opened: Any = None
 
-    def open(self, bound: BoundQuery, *, load: bool = True, lane: PoolLane | None = None) -> Any:
+    def open(self, bound: BoundQuery, *, load: bool = True, lanes: Lanes | None = None) -> Any:
         """Return the maintainer of a top-k query's replica."""
-        self.opened = super().open(bound, load=load, lane=lane)
+        self.opened = super().open(bound, load=load, lanes=lanes)
         return self.opened
 
 

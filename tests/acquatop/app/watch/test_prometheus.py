@@ -146,7 +146,7 @@ def test_an_answer_is_counted_by_query_and_what_it_cost() -> None:
 def test_what_was_spent_for_several_queries_is_counted_once() -> None:
     metrics = Metrics()
     for name in "qrs":
-        spent = Spending(4, 2, 0.25, 1, shared_by=3)
+        spent = Spending(4, 2, 0.25, 1).for_answers(3)
         metrics.answer(
             AnswerSeen(
                 answer=replace(NOTHING, query=name, spending=spent, budget=Budget(8, 8, 1.0))
