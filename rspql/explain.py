@@ -184,7 +184,7 @@ def _asked(plan: TopKPlan, known: Mapping[str, Document]) -> list[Document]:
             "join": keys,
             "solutions_per_key": (known.get(iri.value) or {}).get("solutions", "many"),
             "replica": known.get(iri.value),
-            "is_shared": plan.shares_budget and (known.get(iri.value) or {}).get("shared", True),
+            "is_shared": (known.get(iri.value) or {}).get("shared", True),
             **({"looks_back": _looks_back(past)} if past else {}),
         }
         for iri, group, keys, past in several
@@ -566,7 +566,7 @@ def _budget(replica: Document | None, *, is_shared: bool) -> Iterator[_Branch]:
     within = duration_text(replica["deadline_ms"])
     yield (
         f"budget per evaluation: {items} in {requests} within {within}",
-        [("with all queries on the stream that ask this service alone", [])] if is_shared else [],
+        [("with all queries that ask this service", [])] if is_shared else [],
     )
 
 

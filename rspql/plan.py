@@ -483,14 +483,5 @@ class TopKPlan:
     at_close: AtClose | None = None
     on_terms: bool = field(default=False, repr=False)
 
-    @property
-    def shares_budget(self) -> bool:
-        """True if queries like it share the budgets of the services that they ask.
-
-        Their windows are over time, so some close together.
-        """
-        asks = self.service is not None or (self.join is not None and not self.join.is_constant)
-        return asks and not self.parts and isinstance(self.window, Window)
-
 
 Plan = TopKPlan | WindowedPlan

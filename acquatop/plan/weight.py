@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from acquatop.errors import UserError
-from acquatop.plan.bound import Bound, BoundQuery
+from acquatop.plan.bound import Bound, BoundCounted
 
 
 def checked_weight(weight: float) -> float:
@@ -20,6 +20,8 @@ def checked_weight(weight: float) -> float:
 
 
 def weighted(bound: Bound, weight: float) -> Bound:
-    """Return a query with a weight; one that shares no budget needs none."""
+    """Return a query with a weight."""
     checked_weight(weight)
-    return replace(bound, weight=weight) if isinstance(bound, BoundQuery) else bound
+    if isinstance(bound, BoundCounted):
+        return replace(bound, query=replace(bound.query, weight=weight))
+    return replace(bound, weight=weight)

@@ -23,6 +23,7 @@ from acquatop.query.element_positions import Positions
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.per_element import PerElementEvaluation
 from acquatop.query.sparql.evaluation import SparqlEvaluation
+from acquatop.refresh.lanes import Lanes
 from acquatop.refresh.open_replicas import Joined
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
 from acquatop.topk.strategies import Family
@@ -67,6 +68,7 @@ class CountedEvaluation:
         clock: Clock = time.monotonic,
         open_whole: OpenWhole = SparqlEvaluation,
         rankers: RankerRegistry = RANKERS,
+        lanes: Lanes | None = None,
     ) -> None:
         self.slide_ms = math.inf
         self.names: Sequence[str] = [bound.name]
@@ -76,9 +78,9 @@ class CountedEvaluation:
         self._late_bound = bound.query.late_bound
         self._says_all = bound.plan.output == "RSTREAM"
         self._positions = Positions(bound.counted_elements, bound.stream.start_ms)
-        open_whole = partial(open_whole, maintainers=maintainers, rankers=rankers)
+        open_whole = partial(open_whole, maintainers=maintainers, rankers=rankers, lanes=lanes)
         over_positions: Mapping[type, _Open] = {
-            BoundQuery: partial(_best, joined, rankers),
+            BoundQuery: partial(_best, joined, rankers, lanes),
             BoundWindowed: partial(_whole, open_whole),
         }
         inner = replace(bound, query=self._bound)
@@ -218,6 +220,7 @@ class CountedEvaluation:
 def _best(
     joined: Joined | None,
     rankers: RankerRegistry,
+    lanes: Lanes | None,
     bound: BoundCounted,
     clock: Clock,
     positions: Positions,
@@ -228,7 +231,9 @@ def _best(
         return PerElementEvaluation(
             query, clock=clock, instant=positions.time_of, strategy=strategy
         )
-    return TopKEvaluation(query, joined, clock=clock, rankers=rankers, instant=positions.time_of)
+    return TopKEvaluation(
+        query, joined, clock=clock, rankers=rankers, instant=positions.time_of, lanes=lanes
+    )
 
 
 def _whole(

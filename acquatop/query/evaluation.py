@@ -115,7 +115,7 @@ class TopKEvaluation:
         ranking = self._content.enrol(bound)
         if since is not None:
             ranking.close_before(since)
-        self.lanes.join(bound.name, bound.weight, [bound.windows])
+        self.lanes.join(bound.name, bound.weight)
         member = self.members[bound.name] = Member(
             bound,
             ranking,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -92,14 +92,21 @@ def open_evaluation(
     return KINDS[type(bound)](bound, key, resources, load)
 
 
-def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Evaluation:
+@contextmanager
+def _in_lanes(bound: Bound, resources: Resources) -> Iterator[Lanes]:
+    """Return the lanes that a query is in, unless it cannot be opened."""
     lanes = resources.replicas.lanes(bound)
-    with ExitStack() as failing:
-        failing.callback(lanes.close)
+    try:
+        yield lanes
+    except BaseException:
+        lanes.close()
+        raise
+
+
+def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Evaluation:
+    with _in_lanes(bound, resources) as lanes:
         replica = resources.replicas.open(bound, load=load, lanes=lanes)
-        found = _top_k_over(bound, key, resources, replica, lanes)
-        failing.pop_all()
-    return found
+        return _top_k_over(bound, key, resources, replica, lanes)
 
 
 def _top_k_over(
@@ -117,7 +124,7 @@ def _top_k_over(
 
         if bound.parts:
             return JoinedWindowsEvaluation(
-                bound, replica, clock=resources.clock, rankers=resources.rankers
+                bound, replica, clock=resources.clock, rankers=resources.rankers, lanes=lanes
             )
         move = Move(scatter, resources.has_executors)
         return TopKEvaluation(
@@ -132,10 +139,13 @@ def _top_k_over(
 
 
 def _sparql(bound: BoundWindowed, key: str, resources: Resources, load: bool) -> Evaluation:
-    replicas = resources.replicas.open_all(bound, load=load)
-    with _closed_on_failure(replicas):
-        open_whole = _open_whole(resources)
-        return open_whole(bound, replicas, clock=resources.clock, rankers=resources.rankers)
+    with _in_lanes(bound, resources) as lanes:
+        replicas = resources.replicas.open_all(bound, load=load, lanes=lanes)
+        with _closed_on_failure(replicas):
+            open_whole = _open_whole(resources)
+            return open_whole(
+                bound, replicas, clock=resources.clock, rankers=resources.rankers, lanes=lanes
+            )
 
 
 def _table(bound: BoundTable, key: str, resources: Resources, load: bool) -> Evaluation:
@@ -148,9 +158,17 @@ def _table(bound: BoundTable, key: str, resources: Resources, load: bool) -> Eva
 
 
 def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) -> Evaluation:
+    with _in_lanes(bound, resources) as lanes:
+        return _counted_in(lanes, bound, resources, load)
+
+
+def _counted_in(lanes: Lanes, bound: BoundCounted, resources: Resources, load: bool) -> Evaluation:
     query, replicas = bound.query, resources.replicas
-    joined = replicas.open(query, load=load) if isinstance(query, BoundQuery) else None
-    several = replicas.open_all(query, load=load) if isinstance(query, BoundWindowed) else []
+    joined, several = None, []
+    if isinstance(query, BoundQuery):
+        joined = replicas.open(query, load=load, lanes=lanes)
+    else:
+        several = replicas.open_all(query, load=load, lanes=lanes)
     with _closed_on_failure([*several, *([] if joined is None else [joined])]):
         return CountedEvaluation(
             bound,
@@ -159,6 +177,7 @@ def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) ->
             clock=resources.clock,
             open_whole=_open_whole(resources),
             rankers=resources.rankers,
+            lanes=lanes,
         )
 
 

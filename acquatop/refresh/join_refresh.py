@@ -109,7 +109,9 @@ class JoinRefresh:
         lanes: Mapping[str, PoolLane] = {},
     ) -> None:
         self._replicas = replicas
-        self._lanes = lanes_of(replicas.services, replicas.maintainers, lanes)
+        self._lanes = lanes_of(
+            [each.iri for each in replicas.services], replicas.maintainers, lanes
+        )
         self._view = replicas.store
         self._clock = clock
         self._flows: list[ReplicaFlow[SolutionStore]] = []

@@ -11,21 +11,23 @@ from acquatop.windows import Windows
 class Lanes:
     """Lanes by the IRIs of their services; none if an evaluation shares nothing.
 
-    Whoever has opened them is in them from then on, so that they stay open.
+    Whoever has opened them is in them from then on, so that they stay open. ``windows`` are those
+    that say when the queries are due; none if that is not known ahead.
     """
 
-    def __init__(self, lanes: Mapping[str, PoolLane] = {}) -> None:
+    def __init__(self, lanes: Mapping[str, PoolLane] = {}, windows: Sequence[Windows] = ()) -> None:
         self.by_service = lanes
+        self._windows = windows
         self._queries: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.by_service)
 
-    def join(self, query: str, weight: float, windows: Sequence[Windows]) -> None:
-        """Let a query share the budgets; ``windows`` are those that say when it is due."""
+    def join(self, query: str, weight: float) -> None:
+        """Let a query share the budgets."""
         self._queries |= {query}
         for each in self.by_service.values():
-            each.join(query, weight, windows)
+            each.join(query, weight, self._windows)
 
     def leave(self, query: str) -> None:
         """Let a query leave, if it is there."""

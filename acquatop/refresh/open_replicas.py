@@ -15,7 +15,7 @@ from acquatop.catalog.remotes import FeedSource, RestSource, SparqlSource, Table
 from acquatop.catalog.services import Service
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.plan.asked_patterns import AskedPattern, asked_patterns
-from acquatop.plan.bound import BoundQuery, BoundTable, BoundWindowed
+from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundTable, BoundWindowed
 from acquatop.plan.remote_query import RemoteQuery
 from acquatop.plugins import FEEDS, OWN_FEEDS
 from acquatop.refresh.constant_join import ConstantJoin
@@ -29,6 +29,7 @@ from acquatop.refresh.pool_lane import PoolLane
 from acquatop.refresh.ranked_remote import RankedRemote
 from acquatop.refresh.remote_recorder import RemoteRecorder
 from acquatop.refresh.service_pool import ServicePool
+from acquatop.windows import Windows
 from connectors.kafka_client.settings import Brokers
 from connectors.object_store.address import is_address
 from replica.access import Access
@@ -109,31 +110,36 @@ class Replicas:
     _ways: dict[str, _Way] = field(default_factory=dict)
     _elsewhere: dict[str, LedgerElsewhere] = field(default_factory=dict)
 
-    def lanes(self, bound: BoundQuery) -> Lanes:
-        """Return the lanes of a query in the pools of its services, which it then is in."""
-        if not self.shares or not bound.plan.shares_budget:
-            return Lanes()
-        services = {each.service.iri: each.service for each in asked_patterns(bound)}
-        stream = bound.stream.iri
+    def lanes(self, bound: Bound) -> Lanes:
+        """Return the lanes of a query in the pools of its services, which it then is in.
+
+        Queries whose windows close in the order of one stream's time have a lane together. Others,
+        as of windows that count or of several streams, have one of their own.
+        """
+        query = bound.query if isinstance(bound, BoundCounted) else bound
+        windows = () if isinstance(bound, BoundCounted) else _windows_in_order(query)
+        course = query.streams[0].iri if windows else bound.name
+        services = {each.service.iri: each.service for each in asked_patterns(query)}
         lanes = Lanes(
             {
-                iri: self._pool(service, stream).lane(stream, self._opener(service, bound.name))
+                iri: self._pool(service, course).lane(course, self._opener(service, bound.name))
                 for iri, service in services.items()
-                if service.refresh.shared
-            }
+                if service.refresh.shared and self.shares
+            },
+            windows,
         )
-        lanes.join(bound.name, bound.weight, [bound.windows])
+        lanes.join(bound.name, query.weight)
         return lanes
 
     def _opener(self, service: Service, query: str) -> Callable[[SharedBudget], Account]:
         return lambda budget: self._account(service, query, budget)
 
-    def _pool(self, service: Service, stream: str) -> ServicePool:
+    def _pool(self, service: Service, course: str) -> ServicePool:
         """Return the pool of a service.
 
-        A table that is replayed has the time of each stream, which others' values are not of.
+        A table that is replayed has the time of a lane, which others' values are not of.
         """
-        key = service.iri, stream if _is_replayed(service) else None
+        key = service.iri, course if _is_replayed(service) else None
         if key not in self._pools:
             refresh = service.refresh
             self._pools[key] = ServicePool(SharedBudget(refresh.budget, refresh.bank, keeps=_KEPT))
@@ -225,15 +231,15 @@ class Replicas:
             raise EnvironmentProblem(f"<{service.iri}>: {error}") from error
 
     def open_all(
-        self, bound: BoundWindowed, *, load: bool = True
+        self, bound: BoundWindowed, *, load: bool = True, lanes: Lanes | None = None
     ) -> list[Maintainer[SolutionStore]]:
         """Return the maintainers of the replicas of a query's parts, in the parts' order.
 
-        Parts of one service share an account.
+        Parts of one service share an account, that of its lane if the query is in one.
 
         Raises :class:`~acquatop.errors.EnvironmentProblem` if a remote cannot be reached.
         """
-        return self._open_several(asked_patterns(bound), bound, load=load)
+        return self._open_several(asked_patterns(bound), bound, load=load, lanes=lanes)
 
     def _open_several(
         self,
@@ -427,6 +433,13 @@ class Replicas:
                 "or set load = false there"
             )
             raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
+
+
+def _windows_in_order(bound: BoundQuery | BoundWindowed) -> Sequence[Windows]:
+    """Return the windows of a query, if they close in the order of one stream's time."""
+    if isinstance(bound, BoundQuery):
+        return () if bound.parts else [bound.windows]
+    return [each.windows for each in bound.windows] if len(bound.streams) == 1 else ()
 
 
 def _is_replayed(service: Service) -> bool:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from acquatop.catalog.services import Service
 from acquatop.refresh.allocation import Allocation, Bid
 from acquatop.refresh.flow import KeyRequest, fetch
 from acquatop.topk.snapshot import State, pack, reading, unpack
@@ -24,6 +23,11 @@ FactsOf = Callable[[Hashable], SharedFacts]
 
 AnyKeeper = Maintainer[JoinedStore] | Maintainer[SolutionStore]
 """Maintainer of a replica of any kind."""
+
+
+def _own_facts(question: Hashable) -> SharedFacts:
+    """Return facts that nobody shares."""
+    return SharedFacts()
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class PoolLane:
         self, account: Account, facts_of: FactsOf = lambda question: SharedFacts()
     ) -> None:
         self.account = account
-        self.facts_of: FactsOf = facts_of or (lambda question: SharedFacts())
+        self.facts_of = _own_facts if facts_of is None else facts_of
         self._members: Mapping[str, _Member] = {}
         self._joining = threading.Lock()
         self._allocation = Allocation()
@@ -214,12 +218,12 @@ def fetch_of(wanted: Sequence[tuple[PoolLane, AnyKeeper]], until: float) -> list
 
 
 def lanes_of(
-    services: Sequence[Service], keepers: Sequence[AnyKeeper], lanes: Mapping[str, PoolLane]
+    services: Sequence[str], keepers: Sequence[AnyKeeper], lanes: Mapping[str, PoolLane]
 ) -> list[PoolLane]:
-    """Return the lane of each replica, by its service; one of its own for each other account."""
+    """Return the lane of each replica, by its service's IRI; one of its own for other accounts."""
     known: dict[int, PoolLane] = {}
     return [
-        lanes.get(service.iri) or known.setdefault(id(keeper.account), PoolLane(keeper.account))
+        lanes.get(service) or known.setdefault(id(keeper.account), PoolLane(keeper.account))
         for service, keeper in zip(services, keepers, strict=True)
     ]
 

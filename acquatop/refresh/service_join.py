@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from acquatop.ingest.terms import to_ast
-from acquatop.refresh.flow import KeyRequest, ReplicaFlow
-from acquatop.refresh.order import RefreshOrder
+from acquatop.refresh.flow import ReplicaFlow
+from acquatop.refresh.order import Appraised, RefreshOrder
 from acquatop.refresh.proposers import Proposed
 from acquatop.refresh.remote_past import past_of
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
@@ -40,21 +40,15 @@ class ReplicaJoin:
         self._rows: dict[str, tuple[Row, ...]] = {}
         self._past = past_of(part.past, self._store)
 
-    def request(self, keys: Sequence[str], results: Sequence[str]) -> KeyRequest:
-        """Return the request for keys that are needed now.
+    def appraised(
+        self, keys: Sequence[str], results: Sequence[str], share: float = 1.0
+    ) -> Appraised:
+        """Return keys in the order in which to ask for them, with their worths.
 
-        ``results`` are keys of the last answer.
-        """
-        if self.flow.evicts:
-            self.flow.touch(keys)
-        return KeyRequest(self.flow.maintainer, self.in_asking_order(keys, results))
-
-    def in_asking_order(self, keys: Sequence[str], results: Sequence[str]) -> list[str]:
-        """Return keys in the order in which to ask for them: those without any value come first.
-
-        The others follow in the ranker's order. The ranker is given those of the last ``results``
-        in their order, then the others, the oldest first. Keys that the remote did not have come
-        last.
+        Those without any value come first. The others follow in the ranker's order. The ranker is
+        given those of the last ``results`` in their order, then the others, the oldest first. Keys
+        that the remote did not have come last. Others have a claim to all but a ``share`` of the
+        usual spending.
         """
         rows = self._store.rows(keys)
         unknown = [keys[at] for at in np.flatnonzero(rows < 0).tolist()]
@@ -66,7 +60,7 @@ class ReplicaJoin:
         others = sorted(present.difference(shown), key=lambda key: (fetched_at[key], key))
         listed = (*shown, *others)
         proposed = Proposed(listed, np.full(len(listed), np.nan), np.full(len(listed), _FAR))
-        return self.flow.ordered(unknown, proposed, absent, window=0, k=len(shown))
+        return self.flow.appraised(unknown, proposed, absent, window=0, k=len(shown), share=share)
 
     def unknown(self, keys: Iterable[str]) -> int:
         """Return the number of unknown keys."""

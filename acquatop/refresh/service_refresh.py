@@ -10,7 +10,8 @@ from itertools import groupby
 from typing import Protocol
 
 from acquatop.answer.certificate import Certificate
-from acquatop.refresh.flow import fetch
+from acquatop.refresh.allocation import Bid
+from acquatop.refresh.pool_lane import PoolLane, fetch_of, lanes_of, pack_lanes, resume_lanes
 from acquatop.refresh.service_join import ReplicaJoin, depths
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.budget import Budget, Spending
@@ -37,7 +38,7 @@ class RefreshResult:
     missing: dict[str, int] = field(default_factory=dict)
     is_stale: bool = False
     fetched: dict[ReplicaJoin, frozenset[str]] = field(default_factory=dict)
-    spent: dict[str, Spending] = field(default_factory=dict)
+    spent: Spending = field(default_factory=Spending)
     failure: str | None = None
     seconds: float = 0.0
     rejected: Counter[str] = field(default_factory=Counter)
@@ -50,7 +51,7 @@ class RefreshResult:
     @property
     def spending(self) -> Spending:
         """Spending on all remotes together, and the time it took."""
-        return replace(sum(self.spent.values(), Spending()), seconds=self.seconds)
+        return replace(self.spent, seconds=self.seconds)
 
     @property
     def refreshed(self) -> list[str]:
@@ -67,9 +68,18 @@ class RefreshResult:
             self.without_past[service] = self.without_past.get(service, 0) + join.without_past(keys)
         self.is_stale |= not refreshed.fetched.issuperset(keys)
         self.fetched[join] = refreshed.fetched
-        self.spent[service] = self.spent.get(service, Spending()) + refreshed.spending
         self.failure = self.failure or refreshed.failure
         self.rejected.update(refreshed.rejected)
+
+
+@dataclass
+class _Begun:
+    """Refresh that has begun: its time, the parts in turn, and the keys of those asked first."""
+
+    at_ms: int
+    in_turn: Sequence[ReplicaJoin]
+    wanted: list[tuple[ReplicaJoin, list[str]]] = field(default_factory=list)
+    result: RefreshResult = field(default_factory=RefreshResult)
 
 
 class ServiceAnswers(Protocol):
@@ -99,17 +109,31 @@ class ServiceRefresh:
     """Parts of a query that remotes answer.
 
     A part whose keys come from others' answers is asked after these; the others are asked at the
-    same time. Parts that ask the same service share its account and take turns in asking first.
+    same time. Each service's budget is that of its lane, in ``lanes`` by IRI, which the ``query``
+    is in with its ``weight``; without one it is the query's own. Parts take turns in bidding first.
     """
 
     def __init__(
-        self, joins: Sequence[ReplicaJoin], keys_of: KeysOf, clock: Clock = time.monotonic
+        self,
+        joins: Sequence[ReplicaJoin],
+        keys_of: KeysOf,
+        clock: Clock = time.monotonic,
+        *,
+        lanes: Mapping[str, PoolLane] = {},
+        query: str = "",
+        weight: float = 1.0,
     ) -> None:
         self.joins = tuple(joins)
+        keepers = [join.flow.maintainer for join in joins]
+        found = lanes_of([join.part.iri.value for join in joins], keepers, lanes)
+        self._lanes = dict(zip(self.joins, found, strict=True))
         self._keys_of = keys_of
         self._clock = clock
+        self._query = query
+        self._weight = weight
         self._depths = depths([join.part for join in joins])
         self._turn = 0
+        self._begun: _Begun | None = None
 
     @property
     def budget(self) -> Budget:
@@ -127,30 +151,66 @@ class ServiceRefresh:
         ``results`` are the keys of the last answer, by variable, best first. All waiting together
         takes at most ``longest_wait`` seconds.
         """
-        result, started = RefreshResult(), self._clock()
-        until = started + longest_wait
-        for join in self.joins:
-            join.flow.begin(at_ms)
-        for _, joins in groupby(self._in_turn(), key=lambda join: self._depths[join.part.pattern]):
-            wanted = [(join, self._keys(join, result.answers, at_ms)) for join in joins]
-            for join, keys in wanted:
-                join.note_looks(keys)
-            requests = (
-                join.request(keys, results.get(join.part.key or "", ())) for join, keys in wanted
-            )
-            for (join, keys), refreshed in zip(wanted, fetch(requests, until), strict=True):
+        started = self._clock()
+        if self._begun is None:
+            self.offer(at_ms, results)
+        begun, self._begun = self._begun, None
+        assert begun is not None
+        result, until = begun.result, started + longest_wait
+        for depth, several in groupby(begun.in_turn, key=self._depth):
+            level = list(several)
+            wanted = begun.wanted if not depth else self._offer_level(level, begun, results)
+            lanes = [(self._lanes[join], join.flow.maintainer) for join, _ in wanted]
+            found = fetch_of(lanes, until)
+            for (join, keys), refreshed in zip(wanted, found, strict=True):
                 join.forget_rows(refreshed.changed)
                 join.note_looks({**dict.fromkeys(keys), **dict.fromkeys(refreshed.changed)})
                 result.note(join, keys, refreshed)
+            # All parts of one lane report what was spent for all.
+            by_lane = {id(lane): each for (lane, _), each in zip(lanes, found, strict=True)}
+            result.spent = sum((each.spending for each in by_lane.values()), result.spent)
         result.seconds = self._clock() - started
         return result
+
+    def offer(self, at_ms: int, results: Mapping[str, Sequence[str]]) -> None:
+        """Bid for the keys that the windows' content needs now, of services that are asked first.
+
+        Those that are asked later are told that more follows.
+        """
+        for join in self.joins:
+            join.flow.begin(at_ms)
+        begun = _Begun(at_ms, self._in_turn())
+        for join in self.joins:
+            if self._depth(join):
+                self._lanes[join].announce(at_ms, self._query, self._weight)
+        first = [join for join in begun.in_turn if not self._depth(join)]
+        begun.wanted = self._offer_level(first, begun, results)
+        self._begun = begun
+
+    def _offer_level(
+        self, joins: Sequence[ReplicaJoin], begun: _Begun, results: Mapping[str, Sequence[str]]
+    ) -> list[tuple[ReplicaJoin, list[str]]]:
+        """Bid for the keys of some parts; return them."""
+        wanted = [(join, self._keys(join, begun.result.answers, begun.at_ms)) for join in joins]
+        for join, keys in wanted:
+            join.note_looks(keys)
+            if join.flow.evicts:
+                join.flow.touch(keys)
+            lane = self._lanes[join]
+            share = lane.share(self._weight, self._weight)
+            order = join.appraised(keys, results.get(join.part.key or "", ()), share)
+            bid = Bid(self._query, self._weight, order.keys, order.worths.tolist())
+            lane.offer(begun.at_ms, join.flow.maintainer, [bid])
+        return wanted
+
+    def _depth(self, join: ReplicaJoin) -> int:
+        return self._depths[join.part.pattern]
 
     def snapshot(self) -> bytes:
         """Return the whole state, with the replicas."""
         parts = {f"join{at}": join.snapshot() for at, join in enumerate(self.joins)}
-        return pack_parts(
-            {"state": pack(_KIND, _VERSION, State({"turn": self._turn}, {})), **parts}
-        )
+        state = pack(_KIND, _VERSION, State({"turn": self._turn}, {}))
+        return pack_parts({"state": state, **parts, **pack_lanes([*self._lanes.values()])})
 
     def resume(self, snapshot: bytes) -> None:
         """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
@@ -159,14 +219,12 @@ class ServiceRefresh:
             self._turn = unpack(_KIND, _VERSION, parts["state"]).settings["turn"]
             for at, join in enumerate(self.joins):
                 join.resume(parts[f"join{at}"])
+            resume_lanes([*self._lanes.values()], parts)
 
     def _in_turn(self) -> list[ReplicaJoin]:
         first = self._turn % max(1, len(self.joins))
         self._turn += 1
-        return sorted(
-            self.joins[first:] + self.joins[:first],
-            key=lambda join: self._depths[join.part.pattern],
-        )
+        return sorted(self.joins[first:] + self.joins[:first], key=self._depth)
 
     def _keys(
         self, join: ReplicaJoin, answers: Mapping[ServicePattern, Values], at_ms: int

@@ -35,6 +35,7 @@ class BoundWindowed:
     """Plan of a query that is evaluated window by window, with everything it names found.
 
     ``reason`` says why this catalog prevents the incremental evaluation of a plan that allows it.
+    Of a budget that it shares it gets a part by its ``weight``.
     """
 
     name: str
@@ -43,6 +44,7 @@ class BoundWindowed:
     remotes: tuple[BoundRemote, ...]
     graphs: tuple[StaticGraph, ...]
     reason: Diagnostic | None = None
+    weight: float = 1.0
 
     can_share: ClassVar[bool] = False
     late_bound: ClassVar[float | None] = None

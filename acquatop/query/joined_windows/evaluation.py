@@ -24,6 +24,7 @@ from acquatop.query.joined_windows.side import WindowSide
 from acquatop.query.member import Member
 from acquatop.query.schedule.several_streams import SeveralStreams
 from acquatop.query.schedule.windows import Due
+from acquatop.refresh.lanes import Lanes
 from acquatop.refresh.open_replicas import Joined
 from acquatop.refresh.replica_refresh import RankingNeeds
 from acquatop.topk.snapshot import pack_parts, unpack_parts
@@ -51,6 +52,7 @@ class JoinedWindowsEvaluation:
         rankers: RankerRegistry = RANKERS,
         random: np.random.Generator | None = None,
         instant: Callable[[int], int] = int,
+        lanes: Lanes | None = None,
     ) -> None:
         self.name = bound.name
         self.names: Sequence[str] = [bound.name]
@@ -58,7 +60,10 @@ class JoinedWindowsEvaluation:
         self._bound = bound
         self._clock = clock
         self._sides = [WindowSide(each, content_of(each, NoRemote())) for each in bound.parts]
-        self._remote = remote_of(bound, maintainer, rankers, random, clock=clock, expects=False)
+        self._lanes = lanes or Lanes()
+        self._remote = remote_of(
+            bound, maintainer, rankers, random, clock=clock, expects=False, lanes=self._lanes
+        )
         self._schedule = SeveralStreams(
             [side.occupancy for side in self._sides], [each.stream.iri for each in bound.parts]
         )
@@ -95,6 +100,7 @@ class JoinedWindowsEvaluation:
     def close(self) -> None:
         """Close the replica's feed, and release files."""
         self._remote.close()
+        self._lanes.close()
         for side in self._sides:
             side.release()
 
@@ -193,7 +199,15 @@ class JoinedWindowsEvaluation:
         refresh = self._remote.refresh
         inquiry = refresh.begin(window, closes_ms)
         needs = (
-            [RankingNeeds(ranking.wanted(window, inquiry), ranking.k, ranking.scoring)]
+            [
+                RankingNeeds(
+                    ranking.wanted(window, inquiry),
+                    ranking.k,
+                    ranking.scoring,
+                    self.name,
+                    self._bound.weight,
+                )
+            ]
             if inquiry.limit
             else []
         )

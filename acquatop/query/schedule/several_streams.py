@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
@@ -46,7 +46,7 @@ class SeveralStreams(WindowSchedule):
         """Note a stream's watermark; return the time of the slowest stream."""
         self._watermarks[stream] = max(watermark_ms, self._watermarks[stream])
         self._newest_ms = max(watermark_ms, self._newest_ms)
-        return self._time()
+        return self._time(self._ended)
 
     def begin(self, watermark_ms: float) -> None:
         """Find the first windows that are certain."""
@@ -54,23 +54,27 @@ class SeveralStreams(WindowSchedule):
             each.cursor.begin(each.earliest_ms, watermark_ms)
 
     def end(self, stream: str) -> float:
-        """Note the end of a stream; return the time up to which windows are due now.
+        """Note the end of a stream; return the time up to which windows are due now."""
+        self._ended.add(stream)
+        return self.due_at_end(stream)
+
+    def due_at_end(self, stream: str) -> float:
+        """Return the time up to which windows are due when a stream ends.
 
         After the last stream that is the time of the stream that got furthest, or the close of the
         last window that still holds a record.
         """
-        self._ended.add(stream)
-        time_ms = self._time()
+        time_ms = self._time({*self._ended, stream})
         if time_ms < math.inf:
             return time_ms
         # The windows that are answered must not depend on which stream ends last.
         last_close_ms = self.last_close_ms
         return self._newest_ms if last_close_ms is None else max(last_close_ms, self._newest_ms)
 
-    def _time(self) -> float:
+    def _time(self, ended: Collection[str]) -> float:
         """Return the time of the slowest stream, infinite once all have ended."""
         return min(
-            (at for stream, at in self._watermarks.items() if stream not in self._ended),
+            (at for stream, at in self._watermarks.items() if stream not in ended),
             default=math.inf,
         )
 

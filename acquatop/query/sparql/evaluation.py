@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -37,6 +38,7 @@ from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.query.stream_history import StreamHistory
 from acquatop.refresh.flow import order_of
+from acquatop.refresh.lanes import Lanes
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.remote_past import PAST_SEEN
 from acquatop.refresh.service_join import ReplicaJoin
@@ -83,11 +85,13 @@ class SparqlEvaluation:
         instant: Callable[[int], int] = int,
         open_engine: OpenEngine = LocalEngine,
         services: ServiceAnswers | None = None,
+        lanes: Lanes | None = None,
         failures: int = DEFAULT_LIMITS.failures,
     ) -> None:
         self.name = bound.name
         self.names: Sequence[str] = [bound.name]
         self.slide_ms = min((window.windows.slide_ms for window in bound.windows), default=0)
+        self.lanes = lanes or Lanes()
         self._bound = bound
         self._clock = clock
         self._instant = instant
@@ -113,7 +117,14 @@ class SparqlEvaluation:
             joins = _joins(
                 bound, maintainers, rankers, random or np.random.default_rng(0), _slide_of(bound)
             )
-            self._services = ServiceRefresh([*joins], self._evaluator.keys, clock)
+            self._services = ServiceRefresh(
+                [*joins],
+                self._evaluator.keys,
+                clock,
+                lanes=self.lanes.by_service,
+                query=bound.name,
+                weight=bound.weight,
+            )
         remotes: Sequence[RemotePart | StreamPast] = (*plan.remotes, *plan.before)
         self._evidence = WholeEvidenceLog(
             WholeQuery(
@@ -139,6 +150,8 @@ class SparqlEvaluation:
         self._histories = [StreamHistory(each) for each in plan.before]
         self._results: dict[str, list[str]] = {}
         self._is_resumed = False
+        self._offered: Due | None = None
+        """Windows whose needs have been offered to others with the same budget."""
         self._failures = failures
         self._losses: list[EvaluationLost] = []
         """Number of answers lost in a row."""
@@ -191,6 +204,7 @@ class SparqlEvaluation:
     def close(self) -> None:
         """Close the feeds of the remotes' changes: the query is over."""
         self._store.close()
+        self.lanes.close()
         for join in self._services.joins:
             join.flow.maintainer.close()
 
@@ -255,6 +269,10 @@ class SparqlEvaluation:
     def _answers(
         self, watermark_ms: float, due_at: float, longest_wait: float
     ) -> Iterator[Answer | Unanswered]:
+        offered, self._offered = self._offered, None
+        if offered is not None:
+            yield self._answer(offered, due_at, longest_wait)
+            self._check_losses()
         self._schedule.begin(watermark_ms)
         yield from self._due_answers(self._schedule.due(watermark_ms), due_at, longest_wait)
 
@@ -275,6 +293,35 @@ class SparqlEvaluation:
         ]
         for graph in self._graphs:
             graph.pass_by(max(closes_ms, default=due.closes_ms))
+
+    # Budgets shared with others -------------------------------------------------------------------
+
+    def due_by(self, watermark_ms: float) -> int | None:
+        """Return the close of the next window, if it is due at a watermark."""
+        self._schedule.begin(watermark_ms)
+        closes_ms = self._schedule.next_close_ms
+        return None if closes_ms is None or closes_ms > watermark_ms else closes_ms
+
+    def last_due_ms(self, stream: str) -> float:
+        """Return the time up to which windows are due when the stream ends."""
+        return self._schedule.due_at_end(stream)
+
+    def expect(self) -> None:
+        """Tell the lanes that the next window is due."""
+        self.lanes.expect(self._bound.weight)
+
+    def offer(self, watermark_ms: int) -> None:
+        """Tell the lanes what the next window, due at a watermark, wants of the remotes."""
+        self._schedule.begin(watermark_ms)
+        due = next(self._schedule.due(watermark_ms), None)
+        if due is None:
+            return
+        self._pass_by(due)
+        if not due.is_skipped:
+            assert isinstance(self._services, ServiceRefresh), "others share no budget"
+            self._offered = due
+            with suppress(EvaluationLost):  # it is lost again when it is answered
+                self._services.offer(self._instant(due.closes_ms), self._results)
 
     def _answer(self, due: Due, due_at: float, longest_wait: float) -> Answer | Unanswered:
         closing = [self._graphs[at] for at in due.closed]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from acquatop.answer.answer import Answer
 from acquatop.answer.unanswered import Unanswered
 from acquatop.answer.window_lists import Listed, WindowLists
-from acquatop.catalog.services import Service
 from acquatop.plan.bound import BoundTable
 from acquatop.query.contract import Sizes
 from acquatop.query.schedule.windows import Due
@@ -31,9 +30,8 @@ class TableAnswers:
 
     joins: Sequence[ReplicaJoin] = ()
 
-    def __init__(self, ranking: TableRanking, service: Service, table: SharedTable) -> None:
+    def __init__(self, ranking: TableRanking, table: SharedTable) -> None:
         self._ranking = ranking
-        self._service = service
         self._table = table
         self._carried = Spending()
 
@@ -51,7 +49,7 @@ class TableAnswers:
         spending, self._carried = self._carried + look.spending, Spending()
         return RefreshResult(
             answers={self._ranking.pattern: values_of(self._ranking.variables, rows)},
-            spent={self._service.iri: spending},
+            spent=spending,
             failure=look.failure,
             seconds=spending.seconds,
             rejected=look.rejected,
@@ -92,7 +90,7 @@ class TableEvaluation(SparqlEvaluation):
         self._k = bound.ranking.k
         self._on_change = bound.ranking.on_change
         self._shown = _NONE
-        self._rows = TableAnswers(bound.ranking, bound.service, table)
+        self._rows = TableAnswers(bound.ranking, table)
         super().__init__(bound, clock=clock, wall_clock=wall_clock, services=self._rows)
 
     def _due_answers(

@@ -56,7 +56,7 @@ def test_unknown_keys_come_first_then_the_ranker_s_then_absent_ones(
         store.put([f"<urn:{key}>"], [{"k": f"<urn:{key}>", "v": integer(1)}], now=at)
     store.put(["<urn:n>"], [], now=0)
     keys = [f"<urn:{each}>" for each in "abcdnu"]
-    asked = one.in_asking_order(keys, [f"<urn:{each}>" for each in results])
+    asked = one.appraised(keys, [f"<urn:{each}>" for each in results]).keys
     assert "".join(key[-2] for key in asked) == order
 
 
