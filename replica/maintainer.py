@@ -170,6 +170,14 @@ class Maintainer(Generic[StoreT]):
             return SPEND_ALL
 
     @property
+    def requests_left(self) -> int:
+        """Number of requests that may be sent now; nothing is known without the ledger."""
+        try:
+            return self.account.left.requests
+        except LedgerError:
+            return 0
+
+    @property
     def under_way(self) -> int:
         """Number of requests sent and not answered yet."""
         return len(self._under_way)

@@ -182,8 +182,8 @@ class PoolLane:
             for offer in offers
             for bid in offer.bids
         ]
-        most = offers[0].keeper.allowance(0.0).now
-        most -= self._allocation.kept(self._to_come, bids, most)
+        allowed = offers[0].keeper.allowance(0.0).now
+        most = allowed - self._allocation.kept(self._to_come, bids, allowed)
         order = self._allocation.order(bids, most)
         free = [
             (question, key)
@@ -191,7 +191,8 @@ class PoolLane:
             if not any(each.is_under_way(key) for each in keepers[question])
         ]
         if len(keepers) > 1 or self._to_come:
-            free = free[:most]
+            # If nothing is allowed, whoever is asked nevertheless says why.
+            free = _within(offers[0].keeper.requests_left, free)[: most if allowed else 1]
         keys: dict[Hashable, list[str]] = {}
         for question, key in free:
             keys.setdefault(question, []).append(key)
@@ -202,6 +203,12 @@ class PoolLane:
             for each in several[question in keys :]
         ]
         return [*asking, *others]
+
+
+def _within(requests: int, order: Sequence[tuple[Hashable, str]]) -> list[tuple[Hashable, str]]:
+    """Return the keys of as many questions as there are requests: each needs one of its own."""
+    questions = [*dict.fromkeys(question for question, _ in order)][: max(1, requests)]
+    return [each for each in order if each[0] in questions]
 
 
 def fetch_of(wanted: Sequence[tuple[PoolLane, AnyKeeper]], until: float) -> list[Refreshed]:
