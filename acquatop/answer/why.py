@@ -98,7 +98,8 @@ class KeptSolutions:
 
     ``needed`` is the score of the last result, if there are as many as wanted. Of ``count``
     solutions those asked for are ``found``. Unless that ``is_whole``, others were in the window,
-    none better than ``beyond`` if that is known.
+    none better than ``beyond`` if that is known. An answer that is not full has left out none for
+    being worse.
     """
 
     found: Sequence[Standing]
@@ -108,6 +109,7 @@ class KeptSolutions:
     beyond: float | None = None
     one_more: OneMore | None = None
     conditions: tuple[str, ...] = ()
+    is_full: bool = True
 
 
 class Evidence(Protocol):
@@ -266,12 +268,18 @@ def _of_nothing(answer: Answer, key: str, kept: KeptSolutions) -> Iterator[str]:
     reasons = ["it was not seen in the window"]
     if kept.conditions:
         reasons.append(f"one of these conditions fails: {_list(kept.conditions)}")
+    if kept.is_full:
+        reasons.append(_of_better(answer, kept))
+    yield _sentence("; or ".join(reasons))
+
+
+def _of_better(answer: Answer, kept: KeptSolutions) -> str:
     better = "others were better"
     if kept.needed is not None:
         better += f", the last result has {_number(kept.needed)}"
     if answer.bound is not None and math.isfinite(answer.bound):
         better += f", and what is missing has at best {_number(answer.bound)}"
-    yield _sentence("; or ".join((*reasons, better)))
+    return better
 
 
 def _of_one(answer: Answer, key: str, one: Standing, kept: KeptSolutions) -> Iterator[str]:

@@ -168,6 +168,7 @@ class KeptEvidence:
             _shown(content, content.contenders.beyond),
             _request(content),
             tuple(map(expression_text, _conditions(content.plan))),
+            is_full=content.bar > -math.inf,
         )
 
 
