@@ -206,6 +206,7 @@ class TopKEvaluation:
         until_ms = self._schedule.end(stream)
         if until_ms > -math.inf:
             yield from self.advance(Tick(stream, int(until_ms), self._clock()))
+        self.lanes.close()  # nothing is kept for who does not come any more
 
     def _inquire(self, window: int) -> _Inquired:
         """Begin the refresh of a window; return what its rankings want."""
