@@ -56,6 +56,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import pyarrow as pa
 
 from connectors import ConnectorError
+from connectors.kafka_client.no_reply import NoReplyError
 from connectors.kafka_client.options import KafkaOptions, read_options
 from connectors.kafka_client.plan import batch_end, size
 from connectors.ranges import Range, cut_ranges
@@ -72,6 +73,10 @@ T = TypeVar("T")
 Offset = dict[str, int]
 LEAST_PARTITION = 1 << 16
 """Minimum number of messages of a part of a batch; the last one may be smaller."""
+_SCHEMA = (
+    "value binary, key binary, headers map<string,binary>, topic string, received timestamp, "
+    "file string, position bigint"
+)
 _ASK_SECONDS = 0.02
 """Least time between two questions for the ends of topics."""
 _RETRY_SECONDS = 0.2
@@ -87,9 +92,7 @@ class KafkaDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of a row."""
-        from connectors.kafka_client.columns import SPARK_SCHEMA
-
-        return SPARK_SCHEMA
+        return _SCHEMA
 
     def streamReader(self, schema: Any) -> KafkaReader:  # noqa: N802 (the name is PySpark's)
         """Return a reader for the options given; it connects when first asked for new data."""
@@ -189,8 +192,6 @@ class KafkaReader(DataSourceStreamReader, TriggerAvailableNow):
 
     def _tried(self, ask: Callable[[], T]) -> T | None:
         """Return an answer; None if the brokers cannot be reached now."""
-        from connectors.kafka_client.ends import NoReplyError
-
         try:
             found = ask()
         except NoReplyError as error:

@@ -18,10 +18,6 @@ SCHEMA = pa.schema(
         ("position", pa.int64()),
     ]
 )
-SPARK_SCHEMA = (
-    "value binary, key binary, headers map<string,binary>, topic string, received timestamp, "
-    "file string, position bigint"
-)
 
 Decode = Callable[[bytes], bytes]
 """Function from a message's content to what a format reads."""

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from connectors import ConnectorError
 from connectors.kafka_client.library_log import LibraryLog
+from connectors.kafka_client.no_reply import NoReplyError
 
 SECONDS = 3.0
 """Maximum duration of a request to the brokers."""
@@ -24,10 +25,6 @@ _REFUSED = (
     KafkaError._SSL,
 )
 """Errors that another attempt would not mend."""
-
-
-class NoReplyError(Exception):
-    """Error: the brokers do not answer now."""
 
 
 def refused(error: KafkaError) -> bool:
