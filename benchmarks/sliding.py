@@ -23,10 +23,10 @@ from acquatop.topk.contract import FloatArray
 from acquatop.topk.papers.sliding.algorithms import FILTERED, UNFILTERED, algorithm
 from acquatop.topk.papers.sliding.hybrid import Hybrid
 from acquatop.topk.papers.sliding.limit import safe_limit
-from acquatop.topk.papers.sliding.nearest import NearestQueries
-from acquatop.topk.papers.sliding.query_grid import squared_distances
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import NONE, Changes, SlidingTopK
+from acquatop.topk.sliding.nearest import NearestQueries
+from acquatop.topk.sliding.query_grid import squared_distances
 from benchmarks.sliding_baselines import Baseline
 from benchmarks.sliding_streams import moving, sensor, trades, uniform
 
@@ -230,7 +230,10 @@ class Job:
 
     def grid(self) -> Add:
         """Answer all on one grid."""
-        return NearestQueries(self.centres, self.k, WINDOW, self.resolution).add
+        held = NearestQueries(self.dimensions, WINDOW, resolution=self.resolution)
+        for centre in self.centres.tolist():
+            held.join(tuple(centre), self.k)
+        return held.add
 
     def alone(self) -> Add:
         """Answer each by itself, with all distances."""

@@ -445,6 +445,8 @@ def _incremental(document: Document) -> _Branch:
             "one list keeps what can still reach an answer of any query that ranks the same by "
             "the same"
         )
+    elif _is_nearest(document):
+        strategy = "a grid finds the nearest for all queries that rank the same points by distances"
     elif "elements" in document["windows"][0]:
         strategy = "what can still be among the best of the last elements is kept"
     else:
@@ -457,6 +459,10 @@ def _incremental(document: Document) -> _Branch:
 
 def _is_shared(document: Document) -> bool:
     return document["structure"] is not None and bool(document["structure"]["shared"])
+
+
+def _is_nearest(document: Document) -> bool:
+    return document["structure"] is not None and document["structure"]["name"] == "nearest-grid"
 
 
 def _structure_lines(structure: Document | None) -> Iterator[_Branch]:

@@ -14,6 +14,8 @@ class Strategy(enum.StrEnum):
     """Structure for all queries, if scores never change: ``topk/shared/shared_skyline.py``."""
     BLOCKS = "block-skyline"
     """Structure per query whose windows count arrivals: ``topk/sliding/block_skyline.py``."""
+    GRID = "nearest-grid"
+    """Grid for all queries that rank by a distance to a point: ``topk/sliding/nearest.py``."""
     REFILLED = "refilled"
     """Structure per query, with the windows' content: ``topk/refill/refilled.py``."""
     RETAINED = "retained"

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,27 +167,45 @@ def merged(
     Ends when all queries have ended. If a query failed, its error is raised after its answers.
     """
     given, left = 0, list(queries)
+    ready: list[tuple[int, int]] = []
+    """Numbers of the next answers of the queries in ``left`` that had one, and their places."""
     while limit is None or given < limit:
         with news.condition:
-            while not any(each.first is not None or each.stopped for each in left):
-                wait_until(news.condition.wait)
-            left = [
-                each
-                for each in left
-                if each.first is not None or not each.stopped or each.error is not None
-            ]
-            ready = [each for each in left if each.first is not None]
-            if ready:
-                answer = min(ready, key=lambda each: each.first or 0).take()
-            elif not left:
-                return
-            else:
+            answer = _next_of(left, ready)
+            if answer is None:
+                while not any(each.first is not None or each.stopped for each in left):
+                    wait_until(news.condition.wait)
+                left = [
+                    each
+                    for each in left
+                    if each.first is not None or not each.stopped or each.error is not None
+                ]
+                firsts = ((each.first, at) for at, each in enumerate(left))
+                ready = sorted((first, at) for first, at in firsts if first is not None)
+                if not left:
+                    return
                 failed = next((each.error for each in left if each.error is not None), None)
-                if failed is not None:
+                if not ready and failed is not None:
                     raise failed
                 continue
         given += 1
         yield answer
+
+
+def _next_of(queries: Sequence[RegisteredQuery], ready: list[tuple[int, int]]) -> Answer | None:
+    """Take the oldest answer of those of queries that are ready, a heap; None if there is none.
+
+    What comes later has a greater number. A query may have lost answers meanwhile.
+    """
+    while ready:
+        number, at = heappop(ready)
+        query = queries[at]
+        answer = query.take() if query.first == number else None
+        if query.first is not None:
+            heappush(ready, (query.first, at))
+        if answer is not None:
+            return answer
+    return None
 
 
 @dataclass(frozen=True)

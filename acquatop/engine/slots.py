@@ -9,8 +9,15 @@ from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.handle import RegisteredQuery
 from acquatop.engine.persistence import EngineState
 from acquatop.errors import UserError
-from acquatop.plan.bound import Bound
-from acquatop.plan.grouping import can_share, choice_among, evaluation_key, hint_for
+from acquatop.plan.bound import Bound, BoundQuery
+from acquatop.plan.grouping import (
+    can_share,
+    choice_among,
+    evaluation_key,
+    hint_for,
+    shares_slot,
+    without_grid,
+)
 from acquatop.query.contract import Evaluation
 from acquatop.query.kinds import Resources, open_evaluation
 
@@ -65,6 +72,7 @@ class SlotTable:
             return slot
 
     def _slot_for(self, bound: Bound, others: Sequence[Bound]) -> EvaluationSlot:
+        bound = self._as_kept(bound)
         is_shared = self._is_shared(bound, others)
         key = self._key(bound, shared=is_shared)
         if self._state is not None:
@@ -78,6 +86,15 @@ class SlotTable:
                 raise UserError("the engine has been stopped")
             self._slots[key] = EvaluationSlot(key, evaluation, shows_lists=self._shows_lists)
         return self._slots[key]
+
+    def _as_kept(self, bound: Bound) -> Bound:
+        """Return a query without a grid, if its state is that of an evaluation without one."""
+        if self._state is None or not can_share(bound) or bound.nearest is None:
+            return bound
+        other = without_grid(bound)
+        keys = [self._key(other, shared=False)]
+        keys += [self._key(other, shared=True)] if isinstance(other, BoundQuery) else []
+        return other if any(self._state.is_kept(bound.name, key) for key in keys) else bound
 
     def _open(self, bound: Bound, key: str, *, shared: bool) -> Evaluation:
         """Return a new evaluation, resumed if there is state of it."""
@@ -109,11 +126,13 @@ class SlotTable:
         if not can_share(bound):
             return False
         if hint_for(bound) is not None:
-            return choice_among(bound).is_shared
+            return shares_slot(bound, choice_among(bound))
         key = self._key(bound, shared=True)
         is_kept = None if self._state is None else self._state.is_kept(bound.name, key)
         if is_kept is not None or key in self._slots:
             return is_kept is not False
+        if bound.nearest is not None:
+            return shares_slot(bound, choice_among(bound))
         alike = [each for each in others if can_share(each) and self._key(each, shared=True) == key]
         return choice_among(bound, alike).is_shared
 

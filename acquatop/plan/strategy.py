@@ -181,6 +181,8 @@ def _hinted(workload: Workload, hint: str, available: Collection[str]) -> Choice
         raise HintError(
             f"{hint} is for windows that count arrivals, or slide at every one: take pane-dominance"
         )
+    if family_of(hint) is Family.NEAREST:
+        raise HintError(f"{hint} is for queries that rank by a distance to a point of their own")
     if hint == Strategy.REFILLED and not workload.may_retain:
         raise HintError(f"{hint} keeps the windows' content, which may not be kept")
     named = Strategy(hint) if hint in [*Strategy] else hint

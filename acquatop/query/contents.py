@@ -13,6 +13,7 @@ from acquatop.query.aggregates.moving import Move, MovingAggregates
 from acquatop.query.content import Buffered, Content, PaneFollower, SolutionContent
 from acquatop.query.joined_remote import JoinedRemote
 from acquatop.query.topk.content import CandidateContent
+from acquatop.query.topk.nearest import NearestContent
 
 
 def content_of(
@@ -29,6 +30,8 @@ def content_of(
         and not (bound.joins_constants and bound.plan.aggregate is None)
         and not remote.refresh.looks_at_panes
     )
+    if bound.is_nearest_over_time:
+        return NearestContent(bound)
     if scattered is not None:
         assert is_reduced, "only reduced arrivals can be kept in executors"
         return AggregatesInExecutors(bound, remote.store, scattered)

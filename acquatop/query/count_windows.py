@@ -19,7 +19,7 @@ from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.plugins import RANKERS, family_of
 from acquatop.query.contract import Evaluation, Sizes, Tick
 from acquatop.query.counters import WindowCounters
-from acquatop.query.element_positions import Positions
+from acquatop.query.element_positions import Positions, answered_until
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.per_element import PerElementEvaluation
 from acquatop.query.sparql.evaluation import SparqlEvaluation
@@ -27,7 +27,6 @@ from acquatop.refresh.lanes import Lanes
 from acquatop.refresh.open_replicas import Joined
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
 from acquatop.topk.strategies import Family
-from acquatop.windows import Windows
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import RankerRegistry
@@ -36,12 +35,6 @@ from replica.store import SolutionStore
 OpenWhole = Callable[..., SparqlEvaluation]
 """Function that opens the evaluation of whole windows."""
 _Open = Callable[[BoundCounted, Clock, Positions], Evaluation]
-
-_MILLISECONDS = Windows(width_ms=1 << 53, slide_ms=1)
-"""Window of all events so far for each millisecond: it closes when they have their positions.
-
-A late event changes the positions of all events behind it, so it belongs to all these windows.
-"""
 
 
 class CountedEvaluation:
@@ -110,9 +103,7 @@ class CountedEvaluation:
 
     def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
         """Return a window for each millisecond: an event is late once its millisecond is over."""
-        until = self._positions.until_ms
-        closed = None if until is None else _MILLISECONDS.first(until)
-        return [AnsweredSoFar(_MILLISECONDS, closed)]
+        return [answered_until(self._positions)]
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the time at which the first waiting element gets its position.
@@ -134,7 +125,7 @@ class CountedEvaluation:
         """Buffer records until they get their positions."""
         for batch in parts[0].table.to_batches():
             self._counters.count(batch)
-            self._counters.late += self._positions.add(batch)
+            self._counters.late += len(self._positions.add(batch))
 
     # Answers out ----------------------------------------------------------------------------------
 

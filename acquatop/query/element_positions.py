@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import (
     State,
@@ -23,11 +24,18 @@ from acquatop.topk.snapshot import (
     unpack_parts,
     unpack_table,
 )
+from acquatop.windows import Windows
 from connectors.coded import plain
 from connectors.mapping import BAD, SUBJECT, TIME
 
 _KIND, _VERSION = "positions", 1
 _NEVER = -(2**63)
+
+_MILLISECONDS = Windows(width_ms=1 << 53, slide_ms=1)
+"""Window of all events so far for each millisecond: it closes when they have their positions.
+
+A late event changes the positions of all events behind it, so it belongs to all these windows.
+"""
 
 
 class Positions:
@@ -61,24 +69,26 @@ class Positions:
         """Count only elements after a time."""
         self._since_ms = max(time_ms, self._since_ms)
 
-    def add(self, records: pa.RecordBatch) -> int:
-        """Add decoded records; return the number of good ones that are late."""
+    def add(self, records: pa.RecordBatch) -> IntArray:
+        """Add decoded records; return the times of good ones that are late."""
         counts = pc.and_(
             pc.is_null(records.column(BAD)), pc.greater(records.column(TIME), self._since_ms)
         )
         elements = _plain(records.filter(counts))
         if self.until_ms is None or not len(elements):
             self._wait(elements)
-            return 0
+            return np.empty(0, dtype=np.int64)
         is_late = pc.less_equal(elements.column(TIME), self.until_ms)
-        late = elements.column(TIME).filter(is_late).to_numpy()
+        late = np.asarray(elements.column(TIME).filter(is_late).to_numpy(), dtype=np.int64)
         self._wait(elements.filter(pc.invert(is_late)))
         if len(late):
-            newest = int(np.searchsorted(self._times, late.max(), side="right"))
-            self.late_until = max(
-                self.late_until, self.count - len(self._times) + newest + self._room
-            )
-        return len(late)
+            self.late_until = max(self.late_until, self.last_with(int(late.max())))
+        return late
+
+    def last_with(self, time_ms: int) -> int:
+        """Return the last position whose window would hold an element of a time."""
+        newest = int(np.searchsorted(self._times, time_ms, side="right"))
+        return self.count - len(self._times) + newest + self._room
 
     def _wait(self, elements: pa.RecordBatch) -> None:
         if len(elements):
@@ -117,6 +127,11 @@ class Positions:
         """Return the time of an element: one of the room, or of those that were taken last."""
         return int(self._times[position - 1 - self.count])
 
+    def first_after(self, time_ms: int) -> int:
+        """Return the position of the first element after a time, of those that were taken last."""
+        before = int(np.searchsorted(self._times, time_ms, side="right"))
+        return self.count - len(self._times) + before + 1
+
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
@@ -148,6 +163,12 @@ class Positions:
         self._waiting, self.earliest_ms = [], None
         for batch in waiting:
             self._wait(batch)
+
+
+def answered_until(positions: Positions) -> AnsweredSoFar:
+    """Return a window for each millisecond: an event is late once its millisecond is over."""
+    until = positions.until_ms
+    return AnsweredSoFar(_MILLISECONDS, None if until is None else _MILLISECONDS.first(until))
 
 
 def _plain(records: pa.RecordBatch) -> pa.RecordBatch:

@@ -23,7 +23,7 @@ from acquatop.query.aggregates.moving import Move, MovingAggregates
 from acquatop.query.contents import content_of
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.joined_remote import remote_of
-from acquatop.query.member import Member
+from acquatop.query.member import Member, ShownBindings
 from acquatop.query.ranking import ChangingRanking
 from acquatop.query.schedule.one_window import OneWindow
 from acquatop.query.topk.ranking import TopKN
@@ -35,6 +35,9 @@ from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Refreshed
 from replica.rankers import RankerRegistry
+
+_SHOWN = 16
+"""Number of solutions, for each one that is wanted, whose bindings are remembered."""
 
 
 class _Inquired(NamedTuple):
@@ -123,6 +126,7 @@ class TopKEvaluation:
             wall_clock=self._wall_clock,
             facts=self._remote.facts(ranking, bound.plan.offset),
             since=since,
+            shown=ShownBindings(_SHOWN * ranking.k) if bound.is_nearest_over_time else None,
             instant=self._instant,
         )
         return member

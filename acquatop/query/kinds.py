@@ -19,6 +19,7 @@ from acquatop.query.contract import Evaluation
 from acquatop.query.count_windows import CountedEvaluation, OpenWhole
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.joined_windows.evaluation import JoinedWindowsEvaluation
+from acquatop.query.nearest_elements import NearestElements
 from acquatop.query.shared.evaluation import SharedEvaluation
 from acquatop.query.sparql.content import StoreContent
 from acquatop.query.sparql.engine import EngineFunction, SparqlEngine
@@ -87,6 +88,8 @@ def open_evaluation(
     ``shared`` asks for the structure that queries with other windows share.
     """
     if shared:
+        if isinstance(bound, BoundCounted):
+            return NearestElements(bound, clock=resources.clock)
         assert isinstance(bound, BoundQuery), "only top-k queries share a structure"
         return SharedEvaluation(bound, clock=resources.clock)
     return KINDS[type(bound)](bound, key, resources, load)

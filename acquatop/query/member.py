@@ -38,9 +38,13 @@ OperatorT = TypeVar("OperatorT", bound=Ranked)
 class ShownBindings(dict[str, Bindings]):
     """Bindings that solutions were shown with, by key. Shared by members that show the same."""
 
+    def __init__(self, room: int = _SHOWN) -> None:
+        super().__init__()
+        self._room = room
+
     def remember(self, key: str, bindings: Bindings) -> None:
         """Keep the bindings of a solution; forget all when there are too many."""
-        if len(self) >= _SHOWN:
+        if len(self) >= self._room:
             self.clear()
         self[key] = bindings
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from rdflib.term import Identifier
 
-from acquatop.answer.answer import Answer, Counts, Row, Status
-from acquatop.answer.assembly import Assembly, ClosedWindow
+from acquatop.answer.answer import Answer, Status
 from acquatop.answer.certificate import Certificate
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.capacity import beyond
@@ -22,13 +19,10 @@ from acquatop.ingest.solution_columns import number_column
 from acquatop.plan.bound import Bound, BoundQuery
 from acquatop.plugins import STRATEGIES
 from acquatop.query.contract import Sizes, Tick
+from acquatop.query.element_answers import ElementAnswers, count_between, whole
 from acquatop.query.exactness import NOT_EXACT, Exactness
-from acquatop.query.formed import formed
-from acquatop.query.schedule.every_position import EveryPosition
-from acquatop.query.shown_rows import RankedSolution, ShownRows
 from acquatop.query.solution_terms import SolutionTerms
 from acquatop.topk.contract import AnyArray, IntArray
-from acquatop.topk.sliding.contract import NONE, Changes
 from acquatop.topk.sliding.with_window import Doubtful, WindowKeeper, open_elements
 from acquatop.topk.snapshot import (
     State,
@@ -68,30 +62,16 @@ class PerElementEvaluation:
     ) -> None:
         self._bound = bound
         self._strategy = STRATEGIES[strategy]
-        self._schedule = EveryPosition(bound.windows)
         self.slide_ms = bound.windows.slide_ms
-        self._clock = clock
         self._k = bound.plan.k + bound.plan.offset
         self._scoring = ReplicaScoring(bound.plan.score, None)
-        self._rendering = ShownRows(bound.plan)
-        self._instant = instant
-        self._assembly = Assembly(
-            bound.name,
-            bound.plan.output,
-            score_variable=bound.plan.score.variable,
-            clock=clock,
-            wall_clock=wall_clock,
+        self._answers = ElementAnswers(
+            bound, bound.windows, instant=instant, clock=clock, wall_clock=wall_clock
         )
         self._skyline = self._empty()
         self._base = 1
         """Position of the first element that the skyline has seen."""
         self._terms = SolutionTerms(bound.plan.stream_variables)
-        self._changes: deque[tuple[int, int, float, int]] = deque()
-        """Unanswered changes of the best: (after element, entered, its merit, left)."""
-        self._best: dict[int, float] = {}
-        self._solutions: dict[int, tuple[Mapping[str, Identifier], float]] = {}
-        """Bindings shown for each of the best, and its score."""
-        self._shown: tuple[Row, ...] | None = None
         self._unscored: IntArray = np.empty(0, dtype=np.int64)
         self._capacity = Exactness(bound.plan.score, None).capacity
         self._inexact: IntArray = np.empty(0, dtype=np.int64)
@@ -121,11 +101,11 @@ class PerElementEvaluation:
 
     def windows(self, stream: str) -> Sequence[AnsweredSoFar]:
         """Return the windows over positions, and how far they are answered."""
-        return self._schedule.windows(stream)
+        return self._answers.schedule.windows(stream)
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the position at which the next window closes."""
-        return self._schedule.due_after(stream, time_ms)
+        return self._answers.schedule.due_after(stream, time_ms)
 
     def close(self) -> None:
         """Do nothing: there are no other resources."""
@@ -157,7 +137,7 @@ class PerElementEvaluation:
         scored = self._scoring.merits(positions, numbers)
         merits = np.full(facts.events, np.nan)
         merits[positions - facts.earliest_ms] = scored
-        self._note(self._skyline.add(merits))
+        self._answers.note(self._skyline.add(merits), self._base)
         if isinstance(self._skyline, Doubtful):
             self._doubts |= {at + self._base: bar for at, bar in self._skyline.take_doubts()}
         self._terms.add(solutions)
@@ -165,14 +145,6 @@ class PerElementEvaluation:
         inexact = beyond(self._bound.plan.score, self._capacity, numbers)
         if inexact is not None:
             self._inexact = np.concatenate((self._inexact, positions[inexact]))
-
-    def _note(self, changes: Changes) -> None:
-        entered, left = (
-            np.where(each == NONE, NONE, each + self._base)
-            for each in (changes.entered, changes.left)
-        )
-        columns = (changes.after + self._base, entered, changes.merits, left)
-        self._changes.extend(zip(*(each.tolist() for each in columns), strict=True))
 
     # Answers out ----------------------------------------------------------------------------------
 
@@ -182,77 +154,34 @@ class PerElementEvaluation:
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers of all windows that close up to a position, oldest first."""
-        for window in self._windows_to_answer(self._schedule.due(tick.watermark_ms)):
-            opens, closes = self._bound.windows.bounds(window)
-            has_changed = self._has_changed(closes) or self._rendering.depend_on_time
-            if has_changed or self._shown is None:
-                self._shown = tuple(self._rows(self._instant(closes)))
-            closed = ClosedWindow(window, opens, closes, tick.due_at)
-            result = formed(self._bound.plan, self._shown)
-            counts = Counts(unscored=_count_between(self._unscored, opens, closes))
-            is_exact = not _count_between(self._inexact, opens, closes)
-            certificate = self._certificate(closes) if is_exact else NOT_EXACT
-            yield self._assembly.answer(closed, result, certificate, counts)
-        opens = self._schedule.next_open_ms
+        yield from self._answers.until(tick.watermark_ms, tick.due_at, self)
+        opens = self._answers.schedule.next_open_ms
         gone = int(np.searchsorted(self._unscored, opens, side="right"))
         self._unscored = self._unscored[gone:]
         self._inexact = self._inexact[np.searchsorted(self._inexact, opens, side="right") :]
         self._terms.trim(lambda: self._skyline.held() + self._base)
 
-    def _certificate(self, closes: int) -> Certificate:
-        """Return the certificate of a window's answer, given that its scores are exact."""
+    def terms(self, position: int) -> Mapping[str, str]:
+        """Return the N-Triples terms of a solution that may be shown, by variable."""
+        return self._terms.terms(position)
+
+    def unscored(self, opens: int, closes: int) -> int:
+        """Return the number of a window's solutions without a score."""
+        return count_between(self._unscored, opens, closes)
+
+    def certificate(self, closes: int, opens: int) -> Certificate:
+        """Return the certificate of a window's answer, once for each answer."""
         bar = self._doubts.pop(closes, None)
+        if count_between(self._inexact, opens, closes):
+            return NOT_EXACT
         if bar is None:
             return _EXACT
         reason = f"by chance a result is missing, as in at most {self._error:g} of the answers"
-        return Certificate(Status.PROBABILISTIC, reason, self._rendering.score_of(bar))
+        return Certificate(Status.PROBABILISTIC, reason, self._answers.score_of(bar))
 
     @property
     def _error(self) -> float:
         return self._bound.stream.approximate or 0.0
-
-    def _windows_to_answer(self, due: Iterable[range]) -> Iterator[int]:
-        """Yield the windows to answer of those that are due: all, or those with changes."""
-        for windows in due:
-            if self._bound.plan.output == "RSTREAM":
-                yield from windows
-            else:
-                moments = np.array([after for after, *_ in self._changes], dtype=np.int64)
-                changed = np.unique(self._bound.windows.spans(moments)[0])
-                yield from changed[changed < windows.stop].tolist()
-
-    def _has_changed(self, closes: int) -> bool:
-        """Update the best to those of a window; return True if they have changed."""
-        has_changed = False
-        while self._changes and self._changes[0][0] <= closes:
-            _, entered, merit, left = self._changes.popleft()
-            if left != NONE:
-                del self._best[left]
-            if entered != NONE:
-                self._best[entered] = merit
-            has_changed = True
-        return has_changed
-
-    def _rows(self, at_ms: int) -> Iterator[Row]:
-        """Yield the best, without those before the offset."""
-        ranked = sorted(self._best.items(), key=lambda each: (each[1], each[0]), reverse=True)
-        known = {} if self._rendering.depend_on_time else self._solutions
-        missing = [
-            (position, self._rendering.score_of(merit))
-            for position, merit in ranked
-            if position not in known
-        ]
-        solutions = [
-            RankedSolution(self._terms.terms(position), score) for position, score in missing
-        ]
-        made = zip(missing, self._rendering.bindings(solutions, at_ms), strict=True)
-        found = {position: (bindings, score) for (position, score), bindings in made}
-        self._solutions = {
-            position: found.get(position) or known[position] for position, _ in ranked
-        }
-        for rank, (position, _) in enumerate(ranked[self._bound.plan.offset :], start=1):
-            bindings, score = self._solutions[position]
-            yield Row(rank, bindings, score, None, None)
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -262,32 +191,23 @@ class PerElementEvaluation:
     def snapshot(self) -> bytes:
         """Return the whole state. O(n)."""
         skyline = self._skyline
-        settings = {"next": self._schedule.next, "count": self._base + skyline.position - 1}
-        after, entered, merits, left = (
-            zip(*self._changes, strict=True) if self._changes else ((), (), (), ())
-        )
+        settings = {
+            "next": self._answers.schedule.next,
+            "count": self._base + skyline.position - 1,
+        }
         tables: dict[str, dict[str, AnyArray]] = {
             "window": {"merits": skyline.window()[skyline.n - len(skyline) :]},
             "unscored": {"positions": self._unscored},
             "inexact": {"positions": self._inexact},
             "doubts": {
-                "closes": _whole(self._doubts),
+                "closes": whole(self._doubts),
                 "bounds": np.array([*self._doubts.values()], dtype=np.float64),
             },
-            "best": {
-                "positions": _whole(self._best),
-                "merits": np.array([*self._best.values()], dtype=np.float64),
-            },
-            "changes": {
-                "after": _whole(after),
-                "entered": _whole(entered),
-                "merits": np.array(merits, dtype=np.float64),
-                "left": _whole(left),
-            },
+            **self._answers.tables(),
         }
         parts = {
             "state": pack(_KIND, _VERSION, State(settings, tables)),
-            "output": self._assembly.snapshot(),
+            "output": self._answers.output(),
         }
         if isinstance(skyline, Doubtful):
             parts["structure"] = skyline.snapshot()
@@ -300,8 +220,7 @@ class PerElementEvaluation:
         with reading():
             parts = unpack_parts(snapshot)
             state = unpack(_KIND, _VERSION, parts["state"])
-            merits, best = state.tables["window"]["merits"], state.tables["best"]
-            self._schedule.resume(state.settings["next"])
+            merits = state.tables["window"]["merits"]
             self._base = state.settings["count"] + 1 - len(merits)
             self._skyline = self._empty()
             if isinstance(self._skyline, Doubtful):
@@ -315,23 +234,7 @@ class PerElementEvaluation:
                 self._doubts = dict(pairs)
             self._unscored = state.tables["unscored"]["positions"]
             self._inexact = state.tables.get("inexact", {}).get("positions", self._inexact)
-            self._best = dict(zip(best["positions"].tolist(), best["merits"].tolist(), strict=True))
-            columns = (
-                state.tables["changes"][name].tolist()
-                for name in ("after", "entered", "merits", "left")
-            )
-            self._changes = deque(zip(*columns, strict=True))
             if "held" in parts:
                 self._terms.resume(unpack_table(parts["held"]))
-            self._assembly.resume(parts["output"])
+            self._answers.resume(state.settings["next"], state.tables, parts["output"])
         self._has_resumed = True
-
-
-def _count_between(positions: IntArray, opens: int, closes: int) -> int:
-    """Return the number of positions in a window."""
-    after, until = np.searchsorted(positions, (opens, closes), side="right").tolist()
-    return int(until - after)
-
-
-def _whole(numbers: Iterable[int]) -> IntArray:
-    return np.array([*numbers], dtype=np.int64)

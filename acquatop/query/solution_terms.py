@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,7 @@ from acquatop.ingest.solution_columns import term_column
 from acquatop.topk.contract import IntArray
 from connectors.mapping import TIME
 
+_NONE: IntArray = np.empty(0, dtype=np.int64)
 _FEWEST = 1_024
 """Number of solutions up to which all are kept, whether they matter or not."""
 
@@ -26,6 +28,8 @@ class SolutionTerms:
         self._tables: list[pa.Table] = []
         self._count = 0
         self._room = _FEWEST
+        self._positions = _NONE
+        """Positions of the solutions in the only table; of others if there are more."""
 
     def add(self, solutions: pa.Table) -> None:
         """Add solutions in order, with positions as times."""
@@ -41,6 +45,7 @@ class SolutionTerms:
             held = self.table()
             kept = held.filter(pa.array(np.isin(_positions(held), mattering())))
             self._tables, self._count = [kept.combine_chunks()], len(kept)
+            self._positions = _NONE
             self._room = max(_FEWEST, 2 * len(kept))
 
     def __len__(self) -> int:
@@ -49,19 +54,22 @@ class SolutionTerms:
     def terms(self, position: int) -> dict[str, str]:
         """Return the N-Triples terms that a solution binds, by variable."""
         held = self.table()
-        at = int(np.searchsorted(_positions(held), position))
-        assert _positions(held)[at] == position, "what can be shown is held"
+        at = bisect_left(self._positions, position)
+        assert self._positions[at] == position, "what can be shown is held"
         return {name: held.column(term_column(name))[at].as_py() for name in self._variables}
 
     def table(self) -> pa.Table:
         """Return all that is held, in order."""
         if len(self._tables) > 1:
             self._tables = [pa.concat_tables(self._tables).combine_chunks()]
+        if len(self._positions) != self._count:
+            self._positions = _positions(self._tables[0])
         return self._tables[0]
 
     def resume(self, table: pa.Table) -> None:
         """Restore a table of held solutions."""
         self._tables, self._count, self._room = [table], len(table), max(_FEWEST, 2 * len(table))
+        self._positions = _NONE
 
 
 def _positions(solutions: pa.Table) -> IntArray:

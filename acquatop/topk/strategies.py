@@ -22,6 +22,8 @@ class Family(enum.StrEnum):
     """Candidates of all queries together: ``topk/shared/contract.py``."""
     ELEMENTS = "elements"
     """Best of the last n elements, after each of them: ``topk/sliding/contract.py``."""
+    NEAREST = "nearest"
+    """Nearest points to each of many queries: ``topk/sliding/nearest.py``."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class TopKStrategy:
     ``structure`` is called to make one, or names what is called, as ``module:name``. Of the family
     ``LIST`` it is called with ``(k, scoring)``, or, if ``scores_change``, with ``(k, n, scoring)``
     and the keywords ``distinct`` and ``fixed``. Of the family ``ELEMENTS`` it is called with
-    ``(k, n)``.
+    ``(k, n)``, of ``NEAREST`` with ``(dimensions, n)`` and the keyword ``is_root``.
     """
 
     name: str
@@ -72,6 +74,9 @@ OWN = {
         TopKStrategy(
             "block-skyline", Family.ELEMENTS, "acquatop.topk.sliding.block_skyline:BlockSkyline"
         ),
+        TopKStrategy(
+            "nearest-grid", Family.NEAREST, "acquatop.topk.sliding.nearest:NearestQueries"
+        ),
         TopKStrategy("SA", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:sa"),
         TopKStrategy("RA", Family.ELEMENTS, f"{_PAPERS}.sliding.algorithms:ra"),
         TopKStrategy("PA", Family.ELEMENTS, f"{_PAPERS}.sliding.hybrid:guarded", errs=True),
@@ -95,7 +100,7 @@ def checked_strategy(name: str, found: object) -> TopKStrategy:
     """
     if not isinstance(found, TopKStrategy) or found.name != name:
         raise ValueError(f'{found!r} is no acquatop.topk.strategies.TopKStrategy named "{name}"')
-    if found.family is Family.SHARED:
+    if found.family in (Family.SHARED, Family.NEAREST):
         raise ValueError("structures for several queries together cannot be brought")
     found.load()
     return found

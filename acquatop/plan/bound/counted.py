@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
 
 from acquatop.catalog.catalog import Stream
 from acquatop.plan.bound.query import BoundQuery
@@ -13,6 +13,7 @@ from acquatop.plugins import family_of
 from acquatop.topk.strategies import Family
 from rspql.diagnostics import Diagnostic
 from rspql.plan import Plan
+from rspql.scoring.distance import Distance
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,17 @@ class BoundCounted:
         """Number of elements that answers depend on."""
         return self.query.counted_elements
 
-    can_share: ClassVar[bool] = False
+    @cached_property
+    def nearest(self) -> Distance | None:
+        """Distance that the query ranks by, if a grid finds the nearest."""
+        query = self.query
+        is_found = isinstance(query, BoundQuery) and query.is_nearest_over_positions(self.hint)
+        return query.nearest if is_found and isinstance(query, BoundQuery) else None
+
+    @property
+    def can_share(self) -> bool:
+        """True if queries that rank by a distance to other points may share its structure."""
+        return self.nearest is not None
 
     @property
     def reason(self) -> Diagnostic | None:
@@ -67,5 +78,6 @@ class BoundCounted:
     def warnings(self) -> tuple[Diagnostic, ...]:
         """Warnings about a query that is legal but likely to cost more than expected."""
         structure = self.structure
-        is_cheap = structure is not None and family_of(structure.strategy) is Family.ELEMENTS
+        cheap = (Family.ELEMENTS, Family.NEAREST)
+        is_cheap = structure is not None and family_of(structure.strategy) in cheap
         return () if is_cheap else self.query.warnings_of_open_windows()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from acquatop.catalog.catalog import Service, Stream
 from acquatop.catalog.graphs import StaticGraph
@@ -16,10 +17,16 @@ from acquatop.topk.strategies import Family
 from acquatop.windows import Windows
 from rspql.diagnostics import Diagnostic
 from rspql.plan import TopKPlan
+from rspql.scoring.distance import Distance, distance_in
 
 _MORE_THAN_K = "equal scores, equal rows or groups may need more than the best k"
 _OUTLIVED = "; what k others of its group outlive with better scores is dropped"
 _NEW_SCORES = "scores are made anew at each close, of the time or of what was before"
+
+NEAREST = Choice(
+    Strategy.GRID, "queries that rank by a distance to a point of theirs share one grid", {}
+)
+"""Choice for a query that ranks by a distance."""
 
 MANY_OPEN = 1_000
 """Number of windows open at once above which a query that counts elements gets a warning."""
@@ -35,7 +42,8 @@ class BoundQuery:
     If the plan joins several, these are the ``services`` of its join in their order, and the
     ``service`` is the first, with whose N candidates are held. If it joins several windows, each of
     the ``parts`` is a query of its own that keeps what one of them holds. The ``graphs`` are the
-    static ones that are joined. Of a budget that it shares it gets a part by its ``weight``.
+    static ones that are joined. Of a budget that it shares it gets a part by its ``weight``. One
+    that was answered otherwise before a restart may not use a grid.
     """
 
     name: str
@@ -48,6 +56,7 @@ class BoundQuery:
     parts: tuple[BoundQuery, ...] = ()
     graphs: tuple[StaticGraph, ...] = ()
     weight: float = 1.0
+    may_use_grid: bool = True
 
     @property
     def arrivals(self) -> str:
@@ -225,6 +234,8 @@ class BoundQuery:
         is_alone = self.plan.aggregate is None and self.plan.service is None
         if self.retains or not (is_distinct and is_alone):
             return self.structure
+        if self.is_nearest_over_positions(hint):
+            return NEAREST
         workload = Workload(
             (TopKRequest(self.windows, self.plan.k + self.plan.offset),), counts=True
         )
@@ -248,6 +259,33 @@ class BoundQuery:
             and self.arrivals == "distinct"
             and not self.retains
             and not self.parts
+        )
+
+    @cached_property
+    def nearest(self) -> Distance | None:
+        """Distance that the query ranks by, smallest first, if its scores never change."""
+        score = self.plan.score
+        is_plain = not (score.descending or score.orders_terms or score.only_place)
+        is_here = self.plan.join is None and not self.matcher.combines
+        if not (self.may_use_grid and self.can_share and is_plain and is_here):
+            return None
+        return distance_in(score.expression, score.datatypes)
+
+    @property
+    def is_nearest_over_time(self) -> bool:
+        """True if a grid finds the nearest of windows of time."""
+        hinted = (Family.LIST, Family.SHARED)
+        return self.nearest is not None and family_of(self.stream.strategy) not in hinted
+
+    def is_nearest_over_positions(self, hint: str | None) -> bool:
+        """Return True if the nearest of the last elements are found by a grid."""
+        asked, accepts_error = self.stream.strategy, self.stream.approximate is not None
+        if hint is not None or family_of(asked) in (Family.LIST, Family.ELEMENTS):
+            return hint == Strategy.GRID and self.nearest is not None
+        return (
+            self.nearest is not None
+            and not self.matcher.may_be_several
+            and not (accepts_error and asked is None)
         )
 
     @property

@@ -83,7 +83,7 @@ def test_a_hint_overrides() -> None:
             of(1),
             "fastest",
             'there is no strategy "fastest" here: '
-            "there are pane-dominance, shared-skyline, block-skyline, refilled",
+            "there are pane-dominance, shared-skyline, block-skyline, nearest-grid, refilled",
         ),
         (of(1, changes=True), "shared-skyline", "for scores that never change"),
         (of(1, recurring=True), "shared-skyline", "arrivals that replace none"),

@@ -32,6 +32,7 @@ _PROPERTIES = (
     '":user" = { field = "who", datatype = "iri" }, ":topic" = { field = "topic" }, '
     '":mentions" = { field = "mentions", datatype = "xsd:integer" }'
 )
+_PLACED = _PROPERTIES + ', ":number" = { field = "id", datatype = "xsd:integer" }'
 _REST = """
 [services.":{name}"]
 remote = "rest"
@@ -57,6 +58,7 @@ refresh = {{ n = 2, items = 3, requests = 1, deadline = "60s" }}
 
 _HINT = 'strategy = "shared-skyline"'
 _SCORED = "SELECT ?e (?m * 1 AS ?score) FROM NAMED WINDOW :w ON :shared"
+_NEAR = "SELECT ?e ?far FROM NAMED WINDOW :w ON :near"
 _SUMS = "SELECT ?s (COUNT(*) AS ?n) (SUM(?m) AS ?sum)"
 _ON = "FROM NAMED WINDOW :w ON :{stream} [RANGE 6s STEP 2s]"
 QUERIES: Mapping[str, str] = {
@@ -96,6 +98,16 @@ QUERIES: Mapping[str, str] = {
     "by rank": f"""SELECT ?r (SUM(?m * ?m) AS ?sum) {_ON.format(stream="distinct")}
         WHERE {{ WINDOW :w {{ ?e :user ?s ; :mentions ?m }} SERVICE :ranks {{ ?s :rank ?r }} }}
         GROUP BY ?r ORDER BY DESC(?sum) LIMIT 3""",
+    # Each with a point of its own, on one grid.
+    "nearest": f"""{_NEAR} [ELEMENTS 30 STEP 1]
+        WHERE {{ WINDOW :w {{ ?e :mentions ?m ; :number ?n }} BIND(
+            (?m - 20) * (?m - 20) + (?n - 60) * (?n - 60) AS ?far) }} ORDER BY ?far LIMIT 3""",
+    "nearer": f"""REGISTER ISTREAM :nearer AS {_NEAR} [ELEMENTS 30 STEP 1]
+        WHERE {{ WINDOW :w {{ ?e :mentions ?m ; :number ?n }} BIND(
+            (?m - 4) * (?m - 4) + (?n - 90) * (?n - 90) AS ?far) }} ORDER BY ?far LIMIT 2""",
+    "near": f"""{_NEAR} [RANGE 4s STEP 1s]
+        WHERE {{ WINDOW :w {{ ?e :mentions ?m ; :number ?n }} BIND(
+            (?m - 30) * (?m - 30) + (?n - 80) * (?n - 80) AS ?far) }} ORDER BY ?far LIMIT 3""",
     "topics": f"""SELECT (COUNT(DISTINCT UCASE(?topic)) AS ?n) {_ON.format(stream="all")}
         WHERE {{ WINDOW :w {{ ?s :topic ?topic }} }} ORDER BY ?n LIMIT 1""",
     "new": f"""REGISTER ISTREAM :new AS SELECT ?s (?m * 1 AS ?score) {_ON.format(stream="latest")}
@@ -155,6 +167,7 @@ def write_catalog(folder: Path, endpoint: str, **changes: object) -> Path:
         ("latest", "latest", "user/{user}", "200ms"),
         ("distinct", "distinct", "event/{id}", "200ms"),
         ("shared", "distinct", "event/{id}", "200ms"),
+        ("near", "distinct", "event/{id}", "200ms"),
         # What is late where two streams are joined depends on which of them is read first: here
         # nothing is.
         ("all", "all", "user/{user}", "2s"),
@@ -166,7 +179,7 @@ def write_catalog(folder: Path, endpoint: str, **changes: object) -> Path:
             "name": name,
             "arrivals": arrivals,
             "subject": NS + subject,
-            "properties": _PROPERTIES,
+            "properties": _PLACED if name == "near" else _PROPERTIES,
         }
         stream |= {"lateness": lateness, "strategy": _HINT if name == "shared" else ""}
         parts.append(_STREAM.format(**stream, folder=folder, batch=values["batch"]))

@@ -56,6 +56,20 @@ def test_processes_that_are_killed_for_good(trial: Trial) -> None:
     assert trial.verdict.checks["a request is within the budget"] > 20
 
 
+def test_queries_on_one_grid_are_killed() -> None:
+    with People() as people, quick_folder() as folder:
+        catalog = write_world(folder, people.url, events=120)
+        texts = queries("nearest", "nearer", "near")
+        trial = Trial(Life(catalog, folder / "state", folder / "out", texts), people)
+        trial.uninterrupted()
+        processes = Processes(people)
+        ways = [
+            ("itself", processes.by_itself(Point("before Delivery.deliver", nth))) for nth in (3, 1)
+        ]
+        assert trial.run("real", ways) == len(ways)
+        assert trial.failures == []
+
+
 def test_a_strict_budget_is_spent_once(tmp_path: Path) -> None:
     """An evaluation that is made again spends what is left of its budget, and no more."""
     with People() as people, quick_folder() as folder:
