@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
 import socket
@@ -17,6 +19,9 @@ from examples import server_process
 from examples.mosquitto import PLACES, MosquittoBroker
 from examples.oxigraph import OxigraphServer
 from examples.server_process import free_ports, is_taken
+from examples.taxis.__main__ import answers
+from examples.taxis.__main__ import main as print_nearest
+from examples.taxis.world import pings, stands
 
 MOSQUITTO = shutil.which("mosquitto", path=PLACES)
 needs_broker = pytest.mark.skipif(MOSQUITTO is None, reason="there is no mosquitto")
@@ -136,3 +141,20 @@ def test_a_port_that_was_asked_for_and_is_taken_is_said() -> None:
 
 def test_ports_that_are_chosen_together_are_different() -> None:
     assert len(set(free_ports(50))) == 50
+
+
+def test_each_stand_is_told_the_nearest_taxis(capsys: pytest.CaptureFixture[str]) -> None:
+    count, taxis, seconds, seed = 30, 60, 60, 3
+    asked = ["--stands", str(count), "--taxis", str(taxis), "--seconds", str(seconds)]
+    print_nearest([*asked, "--seed", str(seed)])
+    assert "stand-7: " in capsys.readouterr().out
+    said = [json.loads(line) for line in pings(taxis, seconds, seed)]
+    found = list(answers(count, taxis, seconds, seed))
+    assert {answer.query for answer in found} == {stand.name for stand in stands(count, seed)}
+    for stand in stands(count, seed):
+        for answer in found:
+            if answer.query == stand.name:
+                inside = [each for each in said if answer.opens_ms < each["t"] <= answer.closes_ms]
+                apart = [math.hypot(each["x"] - stand.x, each["y"] - stand.y) for each in inside]
+                assert [row.score for row in answer.rows] == pytest.approx(sorted(apart)[:3])
+                assert answer.status == "exact"

@@ -1,0 +1,1 @@
+"""Taxis nearest to each of many stands: queries that share one grid."""
