@@ -636,6 +636,8 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
             "memory: what the widest window and the largest LIMIT need, for all queries together",
             [],
         )
+    elif memory and _is_nearest(document) and "elements" in document["windows"][0]:
+        yield "memory: the window's elements with their terms, once for all queries", []
     elif memory:
         yield (
             f"memory: {memory['per_window']} candidates per window; about "
