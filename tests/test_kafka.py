@@ -233,7 +233,7 @@ CATALOG = """[prefixes]
 
 [streams.":mentioned"]
 connector = "kafka"
-lateness = "2s"
+lateness = "15s"
 arrivals = "distinct"
 options = {{ url = "{url}", topics = ["{topic}"], maxRowsPerBatch = 40 }}
 
@@ -253,7 +253,7 @@ WHERE { WINDOW :w { SELECT ?user (COUNT(*) AS ?n)
   { ?e :user ?user ; :via "web" ; :at ?at ; :part ?topic } GROUP BY ?user } }
 ORDER BY DESC(?n) ?user LIMIT 3
 """
-PARTITIONS, PER_SECOND = 3, 20
+PARTITIONS, PER_SECOND = 3, 5
 
 
 class Mentions:

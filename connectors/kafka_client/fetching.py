@@ -6,16 +6,18 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from connectors import ConnectorError
-from connectors.kafka_client.ends import refused, topic_partition
+from connectors.kafka_client.ends import SECONDS, refused, topic_partition
 from connectors.kafka_client.library_log import LibraryLog
 from connectors.ranges import Range
 
 _WAIT_SECONDS = 0.1
 _SILENT_SECONDS = 300.0
 """Time without a message that was promised after which reading fails."""
+_ATTEMPTS = 10
+"""Number of times that a range is asked for that is said not to be there, and is."""
 _HELD = 10_000
 """Number of messages that may wait behind the end of a partition's range."""
 _GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
@@ -29,6 +31,14 @@ SETTINGS = {
     "fetch.wait.max.ms": 50,
     "queued.max.messages.kbytes": 16_384,
 }
+
+
+class _OutOfRangeError(Exception):
+    """Error: a range is said not to be there."""
+
+    def __init__(self, wanted: Range, reason: str) -> None:
+        super().__init__(reason)
+        self.range = wanted
 
 
 class Fetcher:
@@ -56,6 +66,22 @@ class Fetcher:
 
     def fetch(self, ranges: Sequence[Range]) -> list[Message]:
         """Return the messages in some ranges of different partitions, each partition's in order."""
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                return self._fetched(ranges)
+            except _OutOfRangeError as lost:
+                # The library also says so of requests that a busy broker did not answer in time.
+                self._check_there(lost.range)
+                if not left:
+                    raise ConnectorError(
+                        f"Kafka does not give {lost.range.place}: {lost}"
+                    ) from None
+                self._next.clear()
+                self._consumer.unassign()
+                self._consumer.poll(_WAIT_SECONDS)
+        raise AssertionError("the last attempt returns, or raises")
+
+    def _fetched(self, ranges: Sequence[Range]) -> list[Message]:
         self._assign(ranges)
         found: dict[str, list[Message]] = {each.place: self._from_held(each) for each in ranges}
         open_ranges = {each.place: each for each in ranges if not self._is_over(each)}
@@ -77,6 +103,21 @@ class Fetcher:
         for each in ranges:
             self._next[each.place] = each.end
         return [message for each in ranges for message in found[each.place]]
+
+    def _check_there(self, wanted: Range) -> None:
+        """Raise an error if the beginning of a range was removed."""
+        try:
+            first, _ = self._consumer.get_watermark_offsets(
+                topic_partition(wanted.place), timeout=SECONDS
+            )
+        except KafkaException:
+            return  # it cannot be told now
+        if first > wanted.begin:
+            raise ConnectorError(
+                f"messages of {wanted.place} from {wanted.begin} on are no longer there\n"
+                "  hint: keep them longer (retention.ms), or begin anew with another state "
+                "directory"
+            )
 
     def _assign(self, ranges: Sequence[Range]) -> None:
         """Go to the beginnings of ranges; what has been read on from there is still of use."""
@@ -139,9 +180,6 @@ def _offset(message: Message) -> int:
 def _check(error: KafkaError, place: str, ranges: Mapping[str, Range]) -> None:
     """Raise an error that waiting does not mend."""
     if error.code() in _GONE and place in ranges:
-        raise ConnectorError(
-            f"messages of {place} from {ranges[place].begin} on are no longer there\n"
-            "  hint: keep them longer (retention.ms), or begin anew with another state directory"
-        )
+        raise _OutOfRangeError(ranges[place], error.str())
     if refused(error) or error.code() in _FINAL:
         raise ConnectorError(f"Kafka refuses {place}: {error.str()}")
