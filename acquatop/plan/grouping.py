@@ -130,9 +130,7 @@ def _graphs_of(join: Join | None) -> tuple[object, ...]:
 
 def _shared_key(bound: BoundQuery) -> str:
     """Return the key of queries with the same pattern and the same score."""
-    score = bound.plan.score
-    ranked_by = (score.expression, score.condition, score.descending)
-    return f"shared: {(bound.stream.iri, bound.matcher.signature, *ranked_by)!r}"
+    return f"shared: {bound.ranked}"
 
 
 def _nearest_key(bound: BoundCounted) -> str:

@@ -262,6 +262,16 @@ class BoundQuery:
         )
 
     @cached_property
+    def ranked(self) -> str:
+        """Stream, pattern and score as text, in which queries agree that share a structure.
+
+        It is made once: when a query registers, it is compared with that of all others.
+        """
+        score = self.plan.score
+        ranked_by = (score.expression, score.condition, score.descending)
+        return repr((self.stream.iri, self.matcher.signature, *ranked_by))
+
+    @cached_property
     def nearest(self) -> Distance | None:
         """Distance that the query ranks by, smallest first, if its scores never change."""
         score = self.plan.score
