@@ -85,7 +85,7 @@ path = "{folder}/weights.csv"
 load = {load}
 mapping = {{ key = "{ns}key/{{id}}", properties = {{ \
 ":weight" = {{ field = "weight", datatype = "xsd:integer" }} }} }}
-refresh = {{ n = 2, items = 6, requests = 2, deadline = "60s" }}
+refresh = {{ n = 2, items = 6, requests = 2, deadline = "60s", shared = false }}
 """
 _SERVICES = {"known": "true", "asked": "false"}
 
