@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from connectors.registry import CONNECTORS
 from tests.support.fuzz.__main__ import problems_of, replay
 from tests.support.fuzz.encoding import FORMATS
-from tests.support.fuzz.feeds import IN_FILES, LIVE
+from tests.support.fuzz.feeds import ELSEWHERE, IN_FILES, LIVE
 from tests.support.fuzz.items import PROPERTIES
 from tests.support.fuzz.trial import IN_PROCESS
 from tests.support.fuzz.values import GENERATORS
@@ -20,7 +20,7 @@ SEEDS_IN_FILES, SEEDS_LIVE = 4, 1
 
 def test_each_connector_format_and_datatype_is_sent() -> None:
     """A new one needs a feed, an encoder or a generator."""
-    assert {*IN_FILES, *LIVE, "parquet"} == set(CONNECTORS)
+    assert {*IN_FILES, *LIVE, "parquet", *ELSEWHERE} == set(CONNECTORS)
     formats = {format_ for each in CONNECTORS.values() for format_ in each.formats}
     assert {*FORMATS, "columns"} == formats
     assert set(PROPERTIES.values()) <= set(GENERATORS)

@@ -189,4 +189,7 @@ def spark(payloads: Payloads, folder: Path, random: Random) -> Iterator[Feed]:
 IN_FILES = {"lines": lines, "files": files, "spark": spark}
 CUT_AT_LINES = ("tcp", "pipe", "spark")
 """Connectors that cut what they receive at line breaks."""
+ELSEWHERE = ("clock", "kafka")
+"""Connectors without a feed here: nobody sends ticks, and brokers have tests of their own."""
+
 LIVE = {"tcp": tcp, "websocket": websocket, "pipe": pipe, "mqtt": mqtt, "x": x}

@@ -20,15 +20,23 @@ from acquatop.engine.observer import BatchSeen, Silent
 from connectors.registry import CONNECTORS, SPARK
 from tests.support.fuzz.columns import columns_mapping, table_of
 from tests.support.fuzz.encoding import FORMATS, IN_A_LINE, SYNTAXES, Sent, encode
-from tests.support.fuzz.feeds import CUT_AT_LINES, IN_FILES, LIVE, PATIENCE, Feed, parquet
+from tests.support.fuzz.feeds import (
+    CUT_AT_LINES,
+    ELSEWHERE,
+    IN_FILES,
+    LIVE,
+    PATIENCE,
+    Feed,
+    parquet,
+)
 from tests.support.fuzz.items import PROPERTIES, Item, items_of
 from tests.support.fuzz.queries import Query, all_items, some
 from tests.support.fuzz.reading_back import FORMS
 from tests.support.fuzz.times import CLUSTERS, FORMS_OF_TIME
 from tests.support.fuzz.values import NS
 
-IN_PROCESS = tuple(name for name in CONNECTORS if name != SPARK.name)
-"""Connectors that can be read without Spark."""
+IN_PROCESS = tuple(name for name in CONNECTORS if name not in (SPARK.name, *ELSEWHERE))
+"""Connectors that are fed here, and can be read without Spark."""
 
 
 @dataclass(frozen=True)
