@@ -281,7 +281,8 @@ def test_what_goes_on_is_answered_as_it_was(recording: Path, tmp_path: Path) -> 
     state: dict[str, Any] = {"state": tmp_path / "state"}
     assert choice_among(bound(tmp_path, texts[0])).strategy is Strategy.EACH
     answered(catalog(recording), texts[:1], **state)
-    with Engine(catalog(recording), runtime="local", until_end=True, **state) as engine:
+    # Live, so that the queries are still there when they are looked at.
+    with Engine(catalog(recording), runtime="local", **state) as engine:
         for number, text in enumerate(texts):
             engine.register(text, name=f"q{number}")
         engine.start()
