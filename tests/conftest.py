@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -21,10 +21,12 @@ from tests.support import quick_java
 from tests.support.fuseki import FusekiServer
 from tests.support.hdfs.running import hdfs_server
 from tests.support.heavy import is_heavy
-from tests.support.kafka.broker import KafkaBroker
 from tests.support.markers import ProgramGuard, mark_by_fixtures
 from tests.support.maven import FUSEKI, HDFS, KAFKA, MavenPackages
 from tests.support.s3.running import AZURITE, MISSING, azure_server, pointing_to, s3_server
+
+if TYPE_CHECKING:
+    from tests.support.kafka.broker import KafkaBroker
 
 collect_ignore = [
     "support/newcomer/api.py",
@@ -154,6 +156,9 @@ def _hdfs() -> Iterator[int]:
 @pytest.fixture(scope="session")
 def _kafka() -> Iterator[KafkaBroker]:
     _need(KAFKA)
+    # Its client is compiled, and not for every Python.
+    from tests.support.kafka.broker import KafkaBroker
+
     with KafkaBroker() as broker:
         yield broker
 
