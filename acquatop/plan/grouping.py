@@ -66,6 +66,12 @@ def hint_for(bound: BoundQuery | BoundCounted) -> str | None:
     return asked if family_of(asked) in (Family.LIST, Family.SHARED) else None
 
 
+def shared_by(bound: BoundQuery) -> str:
+    """Return the structure that queries like this one share if they do."""
+    asked = hint_for(bound)
+    return asked if asked is not None and family_of(asked) is Family.SHARED else Strategy.SHARED
+
+
 def fewest_that_share(bound: BoundQuery | BoundCounted) -> int | None:
     """Return the number of queries like this one from which on they share a structure.
 
@@ -130,7 +136,8 @@ def _graphs_of(join: Join | None) -> tuple[object, ...]:
 
 def _shared_key(bound: BoundQuery) -> str:
     """Return the key of queries with the same pattern and the same score."""
-    return f"shared: {bound.ranked}"
+    structure = shared_by(bound)
+    return f"shared: {bound.ranked}" + ("" if structure == Strategy.SHARED else f" {structure}")
 
 
 def _nearest_key(bound: BoundCounted) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.bound import Bound, BoundCounted, BoundQuery, BoundTable, BoundWindowed
 from acquatop.plan.bound.query import MOST_KEYS
 from acquatop.plan.grouping import can_share, choice_among
@@ -24,7 +23,7 @@ def sent_for(bound: Bound) -> str:
     if bound.plan.aggregate is not None:
         return _aggregates(bound)
     best = bound.plan.k + bound.plan.offset
-    if can_share(bound) and choice_among(bound).strategy == Strategy.SHARED:
+    if can_share(bound) and choice_among(bound).is_shared:
         return f"what can be among the best {best} of a window"
     if bound.service is None:
         return f"the best {best} of each pane and partition"

@@ -107,7 +107,7 @@ class Choice:
     @property
     def is_shared(self) -> bool:
         """True if one structure answers several queries."""
-        return self.strategy == Strategy.SHARED
+        return family_of(self.strategy) is Family.SHARED
 
 
 class HintError(ValueError):

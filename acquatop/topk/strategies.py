@@ -71,6 +71,8 @@ OWN = {
         TopKStrategy(
             "shared-skyline", Family.SHARED, "acquatop.topk.shared.shared_skyline:SharedSkyline"
         ),
+        TopKStrategy("mtopband", Family.SHARED, f"{_PAPERS}.mtops.mtop_band:MTopBand"),
+        TopKStrategy("mtoplist", Family.SHARED, f"{_PAPERS}.mtops.mtop_list:MTopList"),
         TopKStrategy(
             "block-skyline", Family.ELEMENTS, "acquatop.topk.sliding.block_skyline:BlockSkyline"
         ),

@@ -17,13 +17,13 @@ from rich.table import Table
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.strategy import Costs, Workload, choose, steps_of
 from acquatop.topk.contract import FloatArray
-from acquatop.topk.papers.mtops.independent import Independent
 from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.windows import Windows
 from benchmarks.strategies_bench.many import run
 from benchmarks.strategies_bench.streams import trades
+from tests.support.independent import Independent
 
 WIDTHS, BATCH = (10_000, 100_000), 10_000
 SHARES = (1, 10, 100, 1_000, 0)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from acquatop.topk.contract import FloatArray, Rows
-from acquatop.topk.papers.mtops.independent import Independent
 from acquatop.topk.papers.mtops.mtop_band import MTopBand
 from acquatop.topk.papers.mtops.mtop_list import MTopList
 from acquatop.topk.shared.contract import ManyTopK, TopKRequest
@@ -17,6 +16,7 @@ from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.windows import Windows
 from benchmarks.strategies_bench.figures import Point
 from benchmarks.strategies_bench.streams import trades
+from tests.support.independent import Independent
 
 BATCH = 10_000
 AXES = ("k", "slide", "window and slide", "window, slide and k")

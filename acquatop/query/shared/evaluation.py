@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.late_finder import AnsweredSoFar
 from acquatop.ingest.reduce.shared_best import SharedBest, SharedRequirements, panes_of, scored_of
 from acquatop.plan.bound import Bound, BoundQuery
+from acquatop.plan.grouping import shared_by
+from acquatop.plugins import STRATEGIES
 from acquatop.query.contract import Sizes, Tick
 from acquatop.query.exactness import Exactness
 from acquatop.query.lateness import ArrivalWatermarks
@@ -21,9 +23,8 @@ from acquatop.query.shared.member import SharedMember
 from acquatop.query.shared.pane_log import PaneLog
 from acquatop.query.shared.schedule import MemberWindows, PerMember
 from acquatop.topk.pane_top import Scored
-from acquatop.topk.shared.contract import TopKRequest
+from acquatop.topk.shared.contract import LastingManyTopK, TopKRequest
 from acquatop.topk.shared.periodic_times import BEFORE_ALL, PeriodicTimes
-from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
 
@@ -36,17 +37,24 @@ class SharedEvaluation:
 
     Records are reduced once for all queries, to those that any may need, and the driver holds one
     list of candidates. A record that is late for one query may still belong to windows of others:
-    it is kept beside the list. Independent of any runtime. Not thread-safe.
+    it is kept beside the list. ``structure`` makes what holds the candidates, in place of what the
+    catalog names. Independent of any runtime. Not thread-safe.
     """
 
     def __init__(
-        self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time
+        self,
+        bound: BoundQuery,
+        *,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+        structure: Callable[..., LastingManyTopK] | None = None,
     ) -> None:
         self.members: dict[str, SharedMember] = {}
         self._bound = bound
         self._clock = clock
         self._wall_clock = wall_clock
-        self._structure = SharedSkyline(since=BEFORE_ALL)
+        made = structure or STRATEGIES[shared_by(bound)].load()
+        self._structure: LastingManyTopK = made(since=BEFORE_ALL)
         self._late_solutions = LateSolutions()
         self._log = PaneLog()
         self._capacity = Exactness(bound.plan.score, None).capacity

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from acquatop.topk.contract import IntArray, Rows, Top
 from acquatop.windows import Windows
+
+if TYPE_CHECKING:
+    from acquatop.topk.shared.meta_query import MetaQuery
 
 
 @dataclass(frozen=True)
@@ -68,3 +71,16 @@ class ManyTopK(Protocol):
 
     def __len__(self) -> int:
         """Return the number of candidates held, each counted once for all queries that share it."""
+
+
+class LastingManyTopK(ManyTopK, Protocol):
+    """Structure for many queries that an engine can keep, and go on with."""
+
+    meta: MetaQuery
+    """Plan for all queries, by which they join again."""
+
+    def snapshot(self) -> bytes:
+        """Return the complete state as bytes, except for the queries: these join again."""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Restore a snapshot, before any query joins; raise ``SnapshotError`` for other bytes."""

@@ -25,6 +25,7 @@ from rspql.diagnostics import QueryError
 from rspql.explain import explain, render
 
 EACH, SHARED = Strategy.EACH.value, Strategy.SHARED.value
+MTOPS = ["mtopband", "mtoplist"]
 LISTS = [name for name, each in OWN.items() if each.family is Family.LIST and name != EACH]
 
 
@@ -118,12 +119,12 @@ def test_every_strategy_and_every_runtime_gives_the_same_bytes(
     assert any('"approximate"' in each for said in right.values() for each in said)
     for runtime in RUNTIMES:
         assert answered(catalog(recording, SHARED), texts, runtime, spark=spark) == right
-    for name in LISTS:
+    for name in (*LISTS, *MTOPS):
         assert answered(catalog(recording, name), texts) == right
     assert answered(catalog(recording, "mintopk-list"), texts, "spark", spark=spark) == right
 
 
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", [*LISTS, *MTOPS])
 def test_a_list_goes_on_as_if_nothing_had_happened(tmp_path: Path, name: str) -> None:
     events = lines(1, 900)
     (tmp_path / "events").write_bytes(b"".join(events))

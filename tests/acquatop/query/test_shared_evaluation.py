@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,8 @@ from acquatop.plan.bound import BoundQuery
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.shared.evaluation import SharedEvaluation
+from acquatop.topk.papers.mtops.mtop_band import MTopBand
+from acquatop.topk.papers.mtops.mtop_list import MTopList
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 
 CATALOG = Catalog.parse(
@@ -162,11 +164,12 @@ def told(answer: Answer) -> str:
 class Replay:
     """Queries that come and go on a stream that chance has made, together and each by itself."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, structure: Callable[..., Any]) -> None:
         self.shape = shape
+        self.structure = structure
         self.chance = random.Random(shape.seed)
         self.bound = [query.bind(number) for number, query in enumerate(shape.queries)]
-        self.shared = Played(SharedEvaluation(self.bound[0]))
+        self.shared = Played(SharedEvaluation(self.bound[0], structure=structure))
         self.alone: dict[str, Played] = {}
         self.now = 0
         self.newest: int | None = None
@@ -181,7 +184,8 @@ class Replay:
             self.come_and_go(step)
             self.take(self.batch(step))
             if self.chance.random() < self.shape.kills and self.shared.members:
-                self.shared.killed(SharedEvaluation(next(iter(self.shared.members.values()))))
+                bound = next(iter(self.shared.members.values()))
+                self.shared.killed(SharedEvaluation(bound, structure=self.structure))
             if step == self.shape.steps - 3:
                 # A recording that has come to its end may go on later.
                 for each in self.played:
@@ -240,12 +244,16 @@ def few_empty(run: int) -> Any:
     return patch("acquatop.query.schedule.cursor.MAX_EMPTY_WINDOWS", run)
 
 
-@settings(max_examples=16, deadline=None)
-@given(shape=shapes, in_small_steps=st.booleans())
-def test_each_query_is_told_what_it_would_be_told_alone(shape: Shape, in_small_steps: bool) -> None:
-    structure = partial(SharedSkyline, stretch=1, room=4) if in_small_steps else SharedSkyline
-    with few_empty(20), patch("acquatop.query.shared.evaluation.SharedSkyline", structure):
-        replay = Replay(shape)
+STRUCTURES = (SharedSkyline, partial(SharedSkyline, stretch=1, room=4), MTopBand, MTopList)
+
+
+@settings(max_examples=24, deadline=None)
+@given(shape=shapes, structure=st.sampled_from(STRUCTURES))
+def test_each_query_is_told_what_it_would_be_told_alone(
+    shape: Shape, structure: Callable[..., Any]
+) -> None:
+    with few_empty(20):
+        replay = Replay(shape, structure)
         replay.run()
     for name, played in replay.alone.items():
         assert replay.shared.of(name) == played.of(name)

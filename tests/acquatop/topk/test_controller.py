@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acquatop.topk.papers.views.refill_model import bounds, expected_frequency, expected_interval
 from acquatop.topk.refill.controller import Controller, Tuning
+from tests.support.refill_model import bounds, expected_frequency, expected_interval
 
 K = 10
 TABLE = 20_000

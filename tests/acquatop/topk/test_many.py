@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from acquatop.topk.contract import Rows, Top
 from acquatop.topk.order import ranking
 from acquatop.topk.pane_top import Scored
-from acquatop.topk.papers.mtops.independent import Independent
 from acquatop.topk.papers.mtops.mtop_band import MTopBand
 from acquatop.topk.papers.mtops.mtop_list import MTopList
 from acquatop.topk.shared import skyline
@@ -41,6 +40,7 @@ from acquatop.topk.shared.skyline import (
     youngest_best,
 )
 from acquatop.windows import Windows
+from tests.support.independent import Independent
 from tests.support.topk_streams import INF, NAN, Arrival, Joined, Truth, plain, rows_of, windows
 
 WAYS: dict[str, Callable[..., Any]] = {

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acquatop.topk.papers.views.refill_model import expected_interval
 from acquatop.topk.papers.views.table_view import TableView
 from acquatop.topk.refill.controller import Controller
+from tests.support.refill_model import expected_interval
 from tests.support.topk_streams import INF, NAN, column
 
 

@@ -10,13 +10,16 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from acquatop.topk.contract import NO_ROWS, Rows, Scoring, Top
+from acquatop.topk.pane_top import Scored
 from acquatop.topk.papers.mintopk.candidate import Rank
 from acquatop.topk.row_pool import RowPool
 from acquatop.topk.shared.meta_query import DueWindow
 from acquatop.topk.shared.periodic_times import BEFORE_ALL
 from acquatop.topk.shared.shared_arrivals import SharedArrivals
+from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
 
 _ROOM = 65_536
+_VERSION = 1
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +52,8 @@ class PredictedViews(SharedArrivals, ABC):
         self._entries: dict[int, Entry] = {}
         self._ks: SortedDict[int, int] = SortedDict()
         self._opened_until = BEFORE_ALL
+        self._resumed: Scored | None = None
+        """Candidates of a snapshot, until the queries have joined again."""
 
     # Queries --------------------------------------------------------------------------------------
 
@@ -62,9 +67,14 @@ class PredictedViews(SharedArrivals, ABC):
         taken = self._pending.take(closes)
         if taken is None:
             return
+        self._open_before(int(taken.rows.times[0]), int(taken.rows.times[-1]))
+        self._take_in(taken)
+        self._compact()
+
+    def _take_in(self, taken: Scored) -> None:
+        """Add arrivals, in time order, to the views that have begun."""
         start = self._pool.append(taken.rows)
         times, identities = taken.rows.times.tolist(), taken.rows.identities.tolist()
-        self._open_before(times[0], times[-1])
         for at, (time, identity, merit) in enumerate(
             zip(times, identities, taken.merits.tolist(), strict=True)
         ):
@@ -72,17 +82,19 @@ class PredictedViews(SharedArrivals, ABC):
             self._insert(entry, self._ks.irange(maximum=time, inclusive=(True, False)))
             if entry.views:
                 self._entries[entry.slot] = entry
-        self._compact()
 
     def _open_before(self, earliest: int, latest: int) -> None:
         """Begin the views that open before a time, for all windows still to be answered."""
         after = max(self._opened_until, earliest - self.meta.widest - 1)
-        for opens in self.meta.openings(after, latest - 1).tolist():
+        self._begin_between(after, latest - 1)
+        self._opened_until = max(self._opened_until, latest - 1)
+
+    def _begin_between(self, after: int, until: int) -> None:
+        for opens in self.meta.openings(after, until).tolist():
             k = self.meta.k_of(opens)
             if k:
                 self._ks[opens] = k
                 self._open(opens)
-        self._opened_until = max(self._opened_until, latest - 1)
 
     def _compact(self) -> None:
         """Drop the pool's rows that no candidate needs, once they are most of it."""
@@ -97,6 +109,7 @@ class PredictedViews(SharedArrivals, ABC):
 
     def advance(self, until: int) -> Iterator[tuple[str, Top]]:
         """Advance time, and yield the answers of all windows that close by then."""
+        self._fill_again()
         self.meta.go_on(until)
         while (closes := self.meta.next_close) is not None and closes <= until:
             # Insert before the closing windows are removed: their views must have begun.
@@ -106,6 +119,14 @@ class PredictedViews(SharedArrivals, ABC):
                 if due in self.meta:
                     yield due.name, self._answer(due)
             for opens in {due.opens for due in dues if due.opens in self._ks}:
+                self._fit(opens)
+        self._end_skipped()
+
+    def _end_skipped(self) -> None:
+        """End the views of windows that are not answered."""
+        starts, _ = self.meta.demand()
+        if len(starts):
+            for opens in list(self._ks.irange(maximum=int(starts[0]), inclusive=(True, False))):
                 self._fit(opens)
 
     def _answer(self, due: DueWindow) -> Top:
@@ -150,6 +171,55 @@ class PredictedViews(SharedArrivals, ABC):
     @abstractmethod
     def _best(self, opens: int, count: int) -> Iterable[Entry]:
         """Return a view's best, best first."""
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return the complete state as bytes, except for the queries: these join again.
+
+        The views follow from the candidates: a view holds the best that came after its opening.
+        """
+        settings = {
+            "rejected": self.rejected,
+            "opened_until": self._opened_until,
+            "meta": self.meta.state(),
+        }
+        entries = sorted(self._entries.values(), key=lambda entry: entry.time)
+        held = self._resumed
+        if entries:
+            slots = np.array([entry.slot for entry in entries], dtype=np.int64)
+            merits = np.array([-entry.rank[0] for entry in entries])
+            held = Scored(merits, self._pool.take(slots))
+        waiting = self._pending.waiting()
+        tables = {
+            name: {"merits": scored.merits, **table_of(scored.rows)}
+            for name, scored in (("held", held), ("ahead", waiting))
+            if scored is not None
+        }
+        return pack(type(self).__name__, _VERSION, State(settings, tables))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Restore a snapshot, before any query joins; raise ``SnapshotError`` for other bytes."""
+        state = unpack(type(self).__name__, _VERSION, snapshot)
+        with reading():
+            self.rejected = state.settings["rejected"]
+            self._opened_until = state.settings["opened_until"]
+            self.meta.resume(state.settings["meta"])
+            found = {
+                name: Scored(columns["merits"], rows_of(columns))
+                for name, columns in state.tables.items()
+            }
+            self._resumed = found.get("held")
+            if "ahead" in found:
+                self._pending.append(found["ahead"].merits, found["ahead"].rows)
+
+    def _fill_again(self) -> None:
+        """Begin the views of a snapshot, for the queries that have joined again."""
+        if self._resumed is None:
+            return
+        held, self._resumed = self._resumed, None
+        self._begin_between(int(held.rows.times[0]) - self.meta.widest - 1, self._opened_until)
+        self._take_in(held)
 
     # Rows held ------------------------------------------------------------------------------------
 
