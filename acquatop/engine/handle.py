@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from pathlib import Path
@@ -27,14 +29,26 @@ BACKLOG = 1_000
 
 @dataclass
 class AnswerSignal:
-    """State shared by an engine's queries: a condition to wait at, and numbers for answers."""
+    """State shared by an engine's queries: a condition to wait at, and numbers for answers.
+
+    ``listeners`` are called at once, with the condition held: they must not wait.
+    """
 
     condition: threading.Condition = field(default_factory=threading.Condition)
     numbers: Iterator[int] = field(default_factory=itertools.count)
+    listeners: list[Callable[[], None]] = field(default_factory=list)
+
+    def tell(self) -> None:
+        """Wake all who wait; the caller holds the condition."""
+        self.condition.notify_all()
+        for listener in self.listeners:
+            listener()
 
 
 class RegisteredQuery:
     """Handle to a running query; iterate over it for its answers, one per window close.
+
+    ``for`` waits in the thread that runs it, ``async for`` in its event loop.
 
     A reader never holds up the streams. The newest ``BACKLOG`` answers (or ``backlog``) of a live
     query wait to be read, and ``missed`` counts older ones that were dropped. On a recording all
@@ -72,6 +86,34 @@ class RegisteredQuery:
 
     def __iter__(self) -> Iterator[Answer]:
         return self.answers()
+
+    async def __aiter__(self) -> AsyncIterator[Answer]:
+        """Yield answers as they come, without a thread; end with the query, or raise its error."""
+        loop, came = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop may be closed already
+                loop.call_soon_threadsafe(came.set)
+
+        with self._news.condition:
+            self._news.listeners.append(wake)
+        try:
+            while True:
+                came.clear()
+                with self._news.condition:
+                    answer = self.take() if self._answers else None
+                    end = self._end
+                if answer is not None:
+                    yield answer
+                elif end is None:
+                    await came.wait()
+                elif end.error is None:
+                    return
+                else:
+                    raise end.error
+        finally:
+            with self._news.condition:
+                self._news.listeners.remove(wake)
 
     def __repr__(self) -> str:
         """Return the name, the streams, and how many answers wait."""
@@ -134,7 +176,7 @@ class RegisteredQuery:
                 ):
                     self._answers.popleft()
                     self.missed += 1
-                self._news.condition.notify_all()
+                self._news.tell()
 
     def stream_ended(self, stream: str) -> bool:
         """Note the end of a stream; return True if it was the last."""
@@ -147,7 +189,7 @@ class RegisteredQuery:
             if forget:
                 self._answers.clear()
             self._end = self._end or _End(error)
-            self._news.condition.notify_all()
+            self._news.tell()
 
     @property
     def first(self) -> int | None:
