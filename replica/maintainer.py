@@ -259,7 +259,8 @@ class Maintainer(Generic[StoreT]):
         """Send requests for the first of ``keys`` that the account allows, as many as can run."""
         asked = InFlight(self._clock(), [], late=self._arrived(), refusal=self._trouble)
         self._trouble = None
-        if keys and self.account.allowed.items == 0 < self.account.budget.items:
+        is_none = self.account.allowed.items == 0 < self.account.budget.items
+        if keys and is_none and self.account.was_spent_before:
             asked.refusal = asked.refusal or "what this evaluation may spend has been spent before"
         free = [key for key in keys if key not in self._keys_under_way]
         heard = self._listen(free[: self.account.budget.items], asked)

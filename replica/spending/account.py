@@ -131,6 +131,16 @@ class Account:
         return Budget(*spent.plus(rest), self.budget.seconds)
 
     @property
+    def was_spent_before(self) -> bool:
+        """True if a former process, or a later evaluation, leaves nothing for this one.
+
+        What others spend of it now is no such thing.
+        """
+        if not self._may_spend:
+            return True
+        return not self._rest().items and self._shared.was_spent_before(self._purse, self.spender)
+
+    @property
     def spending(self) -> Spending:
         """Spending of this evaluation, including spending before a crash."""
         return Spending(*self._spent)

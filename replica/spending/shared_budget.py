@@ -218,6 +218,12 @@ class SharedBudget:
         with self.lock:
             return purse.left.less(self._kept(purse, spender))
 
+    def was_spent_before(self, purse: Purse, spender: Spender) -> bool:
+        """Return True if nothing is left of a purse that none of the others has spent from."""
+        with self.lock:
+            others = self._but(spender)
+            return not purse.left.items and all(purse.spent_by(each) == NONE for each in others)
+
     def spend(self, purse: Purse, spender: Spender, amount: Amount) -> None:
         """Note a spending."""
         with self.lock:
