@@ -33,6 +33,10 @@ class SpendingPart:
     failed: float
 
 
+NO_PART = SpendingPart(0.0, 0.0, 0.0, 0.0)
+"""Part of an answer for which nothing was spent."""
+
+
 @dataclass(frozen=True)
 class Spending:
     """Spending of an evaluation: items asked for, requests sent and failed, seconds waited."""

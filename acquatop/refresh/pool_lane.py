@@ -10,7 +10,7 @@ from acquatop.refresh.allocation import Allocation, Bid
 from acquatop.refresh.flow import KeyRequest, fetch
 from acquatop.topk.snapshot import State, pack, reading, unpack
 from acquatop.windows import Windows
-from replica.budget import Spending
+from replica.budget import NO_PART, Spending
 from replica.maintainer import Maintainer, Refreshed
 from replica.shared_facts import SharedFacts
 from replica.spending.account import Account
@@ -155,7 +155,8 @@ class PoolLane:
         for offer in offers:
             self._results[id(offer.keeper)] = replace(
                 offer.keeper.with_told(by_keeper[id(offer.keeper)], fetched[offer.question]),
-                spending=spent,
+                # Whoever asks for nothing has no part in it.
+                spending=spent if offer.bids else replace(spent, part=NO_PART),
                 failure=failure,
             )
 
