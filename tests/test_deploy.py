@@ -1,4 +1,4 @@
-"""What deploys the service: its commands, its dashboard, and the files that it names."""
+"""Files that deploy the service: their commands, the dashboard, and what they name."""
 
 from __future__ import annotations
 

@@ -264,5 +264,7 @@ def _identity(answer: Answer) -> Identity:
 
 def _identity_of(message: Message) -> Identity | None:
     said: Mapping[str, Any] = dict(message.headers() or ())
-    found = tuple(said.get(name) for name in ("query", "window", "closes"))
-    return found if all(isinstance(each, bytes) for each in found) else None  # type: ignore[return-value]
+    match said.get("query"), said.get("window"), said.get("closes"):
+        case (bytes() as query, bytes() as window, bytes() as closes):
+            return query, window, closes
+    return None

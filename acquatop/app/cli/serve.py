@@ -252,13 +252,14 @@ def _begin(service: QueryService, files: Sequence[str], weights: Sequence[str]) 
 
 
 def _reload(service: QueryService, server: Server, log: Log | None) -> None:
-    """Read the catalog and the certificate again, and say what came of it."""
+    """Read the catalog and the certificate again, and say what came of it; raise nothing."""
     said, reason = "reloaded", ""
     try:
         server.reload_certificate()
         service.reload()
-    except AcquaTopError as error:
-        said, reason = "not reloaded", str(error)
+    except Exception as error:  # the next signal is to be heard, whatever this one led to
+        known = isinstance(error, AcquaTopError)
+        said, reason = "not reloaded", str(error) if known else f"a defect: {type(error).__name__}"
     tell(f"{said}: {reason}" if reason else said)
     if log is not None:
         _say(log, said, **({"reason": reason} if reason else {}))

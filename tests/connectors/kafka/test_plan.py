@@ -1,4 +1,4 @@
-"""How far a batch of several partitions reads, by brute force."""
+"""End of a batch in each of several partitions, by brute force."""
 
 from __future__ import annotations
 
