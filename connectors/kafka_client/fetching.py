@@ -53,7 +53,8 @@ class Fetcher:
         settings: Mapping[str, str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._consumer = Consumer({**settings, **SETTINGS}, logger=LibraryLog())
+        self._settings = {**settings, **SETTINGS}
+        self._consumer = Consumer(self._settings, logger=LibraryLog())
         self._clock = clock
         self._next: dict[str, int] = {}
         """The offset from which on each partition's messages are held, or come."""
@@ -122,6 +123,10 @@ class Fetcher:
     def _assign(self, ranges: Sequence[Range]) -> None:
         """Go to the beginnings of ranges; what has been read on from there is still of use."""
         if any(self._next.get(each.place) != each.begin for each in ranges):
+            if self._next:
+                # A consumer tells its former position for a while, as if a range were over.
+                self._consumer.close()
+                self._consumer = Consumer(self._settings, logger=LibraryLog())
             self._next |= {each.place: each.begin for each in ranges}
             self._held.clear()
             self._paused.clear()
